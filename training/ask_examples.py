@@ -145,8 +145,7 @@ class Shoal:
 
 def row(shoal, text):
     got = shoal.answer(text, datetime.datetime.fromisoformat(NOW))
-    clauses = [dict(text=c["text"], act=c["act"], act_p=round(c["act_confidence"], 4), intent=c["intent"], intent_p=round(c["confidence"], 4), router=c["router"], router_p=round(c["router_confidence"], 4),
-                    entities=c["entities"]) for c in got["clauses"]]
+    clauses = [dict(text=c["text"], act=c["act"], plan=c["intent"]) for c in got["clauses"]]
     actions = [{k: x for k, x in a.items() if k != "token"} for a in got["actions"]]  # a token is new each time
     return dict(text=text, now=NOW, clauses=clauses, actions=actions, contexts=got["contexts"], reply=got["reply"])
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the detector of `shoal anomaly` with plain and published ones on NAB, SKAB, C-MAPSS and the Tennessee Eastman process.
+"""Compares the detector of `shoal anomaly` with plain and published ones on NAB, SKAB, C-MAPSS, Tennessee Eastman, ASD, SMD and BATADAL.
 
     training/detectors.py --data ../shared/data/sensors --shoal build/shoal      # numpy, scikit-learn, stumpy
     training/detectors.py --data ../shared/data/sensors --defaults               # nothing is tuned, as `make bench BENCH=things` does
@@ -14,8 +14,11 @@ an alarm that is always on finds nothing. Every other beginning of an alarm is f
 the window; the windows of NAB start well before the anomaly.
 
 With --defaults no level is chosen: each method alarms at the settings of its textbook (`at_defaults`), and ours where the
-program itself raises alarms. The Tennessee Eastman process (folder tep: d00_te.dat to d21_te.dat of Braatz; optional) is
-judged only: nothing was ever chosen on it.
+program itself raises alarms. Four sets are judged only, nothing was ever chosen on them; each is optional:
+    tep      Tennessee Eastman process, d00_te.dat to d21_te.dat of Braatz
+    asd      12 application servers, data/processed/omi-*.pkl of InterFusion; learned from the train files
+    smd      server machines, data/processed/machine-*.pkl of the same
+    batadal  a water network under attack, dataset03.csv (learned), dataset04.csv, test_dataset.csv; simulated
 """
 
 import argparse
@@ -24,6 +27,7 @@ import datetime
 import json
 import os
 import pathlib
+import pickle
 import subprocess
 import tempfile
 import warnings
@@ -73,7 +77,39 @@ def load(folder):
         # ... learned from 100 rows: an alarm that is always on must begin long before the fault to find nothing
         out.append(Series("tep", path.stem, 180.0 * np.arange(len(x)) + 180, x, windows, 100))
         out[-1].judged = True
+    return out + servers(folder, "asd", "omi-*", 300.0) + servers(folder, "smd", "machine-*", 60.0) + batadal(folder)
+
+
+class Arrays(pickle.Unpickler):
+    """Pickles of NumPy arrays: any other name in such a file could run code."""
+    def find_class(self, module, name):
+        if (module.split(".")[0], name) in {("numpy", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype")}:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is no array")
+
+
+def joined(kind, name, learn, x, marks, step):
+    """Rows to learn from, then rows with marks: one series that is judged only."""
+    edge = np.flatnonzero(np.diff(np.concatenate([[0], (marks > 0).astype(int), [0]]))) + len(learn)
+    rows = np.concatenate([learn, x])
+    s = Series(kind, name, step * np.arange(len(rows)) + step, rows, list(zip(edge[::2].tolist(), edge[1::2].tolist())), len(learn))
+    s.judged = True
+    return s
+
+
+def servers(folder, kind, names, step):
+    out = []
+    for path in sorted((folder / kind).glob(f"{names}_train.pkl")):
+        learn, x, marks = (Arrays(open(str(path).replace("_train", part), "rb")).load() for part in ("_train", "_test", "_test_label"))
+        out.append(joined(kind, path.stem.removesuffix("_train"), np.asarray(learn, float), np.asarray(x, float), np.asarray(marks).ravel(), step))
     return out
+
+
+def batadal(folder):
+    read = lambda f: np.array([[float(v) for v in r[1:]] for r in list(csv.reader(open(folder / "batadal" / f)))[1:]])
+    tests = [f for f in ("dataset04.csv", "test_dataset.csv") if (folder / "batadal" / f).exists()]
+    learn = read("dataset03.csv")[:, :-1] if tests else None
+    return [joined("batadal", f[:-4], learn, x[:, :-1], x[:, -1], 3600.0) for f in tests for x in [read(f)]]
 
 
 def plants(seed=2026, n_series=40, n=4000, learn=800):
@@ -450,7 +486,7 @@ def main():
     p.add_argument("--data", type=pathlib.Path, required=True)
     p.add_argument("--shoal", default="build/shoal")
     p.add_argument("--only", help="methods whose name contains this")
-    p.add_argument("--sets", default=",".join(KINDS), help="of nab, skab, cmapss; plants, drifts (generated)")
+    p.add_argument("--sets", default=",".join(KINDS), help="of nab, skab, cmapss; judged only: tep, asd, smd, batadal; generated: plants, drifts")
     p.add_argument("--defaults", action="store_true", help="nothing is tuned: every method at the settings it comes with")
     p.add_argument("--dev-only", action="store_true", help="figures of the development half; the judged half is not scored")
     p.add_argument("--json", type=pathlib.Path)

@@ -224,7 +224,7 @@ def slots_of(name, words):
 
 
 ACTIONS = {a: dict(x, slots=slots_of(a, x)) for a, x in WORDINGS.items() if a in home_table.ACTIONS} | {a: dict(x, slots=[]) for a, x in SMALL_TALK.items()}
-OOS = home_table.TABLE["labels"]["out_of_scope"]
+OOS = "oos"
 LABELS = sorted(ACTIONS) + [OOS]
 PII = ["person", "email", "phone", "card_number", "iban", "ip_address", "ssn", "address", "license_plate", "password", "url"]
 TAGS = sorted(set(home_table.SLOTS) - {"name"} | set(PII))  # a timer is named after an item, a task, ...

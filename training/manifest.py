@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "models"
-LIMIT = 80 << 20  # 40 MiB, 8 MiB that the reader may add, 32 MiB for the recognizer of speech
+LIMIT = 112 << 20  # 40 MiB, 8 MiB that the reader may add, 32 MiB each for the recognizer of speech and the voice
 ENCODER = ["encoder/config.json", "encoder/vocab.txt", "encoder/tokenizer.json", "encoder/tokenizer_config.json"]
 MODELS = [
     dict(name="reply", task="generate", format="gguf", file="reply.gguf", licence="CC-BY-SA-4.0"),
@@ -16,16 +16,19 @@ MODELS = [
     dict(name="router", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="router", int8=True, labels="router", licence="Apache-2.0"),
     dict(name="entities", task="tag", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="entities", int8=True, licence="Apache-2.0"),
     dict(name="reader", task="classify", format="gguf", file="reader.gguf", licence="CC-BY-SA-4.0"),
-    dict(name="command", task="tag", format="gguf", file="command.gguf", licence="Apache-2.0"),
     dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", int8=True, licence="Apache-2.0"),
     dict(name="summary", task="summarize", format="shoal-summary", file="summary.json", also=["encoder/model.safetensors"] + ENCODER, int8=True, licence="CC-BY-SA-4.0"),
     dict(name="hear", task="transcribe", format="gguf", file="hear.gguf", licence="MIT"),
+    dict(name="voice", task="speak", format="gguf", file="voice.gguf", licence="MIT AND BSD-2-Clause"),
     dict(name="anomaly", task="score", format="folder", file="anomaly/config.json", also=["anomaly/trees.txt", "anomaly/lstm/config.json", "anomaly/lstm/model.safetensors"], licence="MIT"),
 ]
 TABLES = [
     dict(name="home", format="shoal-home", file="home.json", licence="MIT"),
+    *(dict(name=f"home-{x}", format="shoal-home", file=f"home-{x}.json", licence="MIT", card="home.md") for x in ("de", "fr", "es")),
     dict(name="demo-home", format="shoal-home-file", file="demo-home.yaml", licence="MIT", card="home.md"),
     dict(name="recipes", format="shoal-recipes", file="recipes.json", licence="MIT"),
+    dict(name="wake", format="shoal-scorer", file="wake/config.json", licence="MIT"),
+    dict(name="wake-weights", format="safetensors", file="wake/model.safetensors", licence="MIT", card="wake.md"),
 ]
 
 

@@ -208,6 +208,8 @@ def generated(r, mode="train", site_kinds=None, n=4):
                 state["last"] = families.last_plan(g)
             except NoFit:
                 pass
+        elif kind in ("single", "several", "later", "none") and len(template.words(c.parts)) > 2 and c.plan[0] not in ("none", "answer", "cancel") and r.random() < 0.1:
+            left_open(r, site, state)
         out.append(Example(site, template.words(c.parts), c.plan, state, "gen", kind))
     return out
 
@@ -231,6 +233,7 @@ class Sources:
             self.intents.setdefault(e["intent"] + (" one" if e["domains"] else ""), []).append(e)
         self.intent_names = sorted(self.intents)
         # Intents with a plan of their own are drawn more often than chat and what we cannot do.
+        self.said = people.values(self.people)
         self.people_w = [1 if p["intent"] in people.SIMPLE else 4 for p in self.people]
 
     def ha_example(self, r, site, mode):
@@ -271,11 +274,13 @@ class Sources:
         for _ in range(20):
             row = raw or r.choices(self.people, self.people_w)[0]
             try:
-                site, words, plan = people.example(r, row)
+                site, words, plan = people.example(r, row if raw or r.random() < 0.45 else people.swap(r, row, self.said))
             except NoFit:
                 if raw:
                     raise
                 continue
+            if not raw and r.random() < 0.12:
+                words = addressed(r, words, plan)
             return Example(site, words, plan, {}, "people", row["intent"])
         raise NoFit
 
@@ -295,12 +300,49 @@ class Sources:
         return Example(site, plain_words(text)[:MAX_WORDS], ["none", "talk"], {}, "talk", "talk")
 
 
+ADDRESSED = "please|olly|hey|hi|ok|hey there|alexa|could you please|can you|computer|excuse me|i'd like you to|so|um|well|hello|quickly|now".split("|")
+
+
+def addressed(r, words, plan):
+    """The same with a form of address in front of it or a please behind it."""
+    if plan[0] in ("none", "chat", "ask", "answer"):
+        return words
+    if r.random() < 0.3:
+        return words + plain_words(r.choice(("please", "now", "for me", "thanks", "olly", "right now", "will you")))
+    return plain_words(r.choice(ADDRESSED[:5] if plan[0] == "other" else ADDRESSED)) + words
+
+
 def plain_words(text):
     return [[w, frozenset()] for w in text.split()]
 
 
+def open_question(r, site):
+    """A question that was left open, and what it was about: (pending, last)"""
+    t = r.choice(site.things) if site.things else None
+    x = r.random()
+    if x < 0.3:
+        return ["ask_yes"], None
+    if x < 0.59:
+        return ["ask_time"], [r.choice(("alarm", "timer", "remind")), "set_one"]
+    if x < 0.8 and t is not None and t.settable():
+        return ["ask_value"], ["set", t, r.choice(t.settable())]
+    if len(site.things) > 2:
+        return ["ask_which"] + r.sample(site.things, 2), [r.choice(("on", "off", "open", "start"))]
+    return ["ask_yes"], None
+
+
+def left_open(r, site, state):
+    """Somebody may say something new instead of answering."""
+    state["pending"], last = open_question(r, site)
+    if last:
+        state["last"] = last
+
+
 def with_state(r, e):
     """A state that has nothing to do with the text."""
+    if r.random() < 0.04 and e.plan[0] not in ("answer", "cancel", "chat"):
+        left_open(r, e.site, e.state)
+        return e
     if e.site.areas and r.random() < 0.5:
         e.state["here"] = r.choice(e.site.areas)
     if r.random() < 0.2:
@@ -319,15 +361,15 @@ def batch(r, sources, mode="all"):
             return [sources.tongue_example(r, r.choice(("de", "fr", "es")), mode) for _ in range(4)]
         if x < 0.59:
             return generated(r, mode)
-        if x < 0.67:
+        if x < 0.66:
             site = sites.make(r)
             return [with_state(r, sources.ha_example(r, site, mode)) for _ in range(4)]
-        if x < 0.81:
+        if x < 0.83:
             return [with_state(r, sources.people_example(r)) for _ in range(4)]
         site = sites.make(r)
-        if x < 0.87:
+        if x < 0.88:
             return [with_state(r, sources.other_example(r, site)) for _ in range(4)]
-        if x < 0.885:
+        if x < 0.893:
             return [with_state(r, sources.play_example(r, site)) for _ in range(4)]
         return [with_state(r, sources.talk_example(r, site)) for _ in range(4)]
     except NoFit:

@@ -40,9 +40,13 @@ def lights_at(g):
     return g.clause("lights_on" if on else "lights_off", {"in": lambda: in_, "place": lambda: pl}, ["on" if on else "off", "light"] + sym)
 
 
-@family(3, "unknown")
+@family(5, "unknown")
 def unknown_thing(g):
     sym, slots = g.unknown()
+    if g.r.random() < 0.2:
+        q, key = g.r.choice((("brightness", "unknown_level"), ("brightness", "unknown_level"), ("temperature", "unknown_heat")))
+        k, _, v = g.v(q)
+        return g.clause(key, {**slots, "v": lambda: v}, ["set"] + sym + [q, "to_value", Span(k)])
     verb, key = g.r.choice((("on", "on"), ("off", "off"), ("open", "open_plain"), ("close", "close_plain"), ("start", "start"), ("stop", "stop"), ("lock", "lock"), ("unlock", "unlock"), ("ask", "ask_state")))
     return g.clause(key, slots, [verb] + sym + (["state"] if verb == "ask" else []))
 
@@ -169,6 +173,8 @@ BRIGHT_AT = ["set the brightness to {v}", "set the brightness {in} to {v}", "bri
 HUM_AT = ["set the humidity {in} to {v}", "<raise> the humidity {in} to {v}", "i want {v} humidity {in}", "keep the humidity {in} at {v}"]
 from sentences import T  # noqa: E402  (the tables are extended here, so that all templates are held out the same way)
 T.update({k + "_everything": v for k, v in T_ALL.items()})
+T["unknown_level"] = ["dim {x} to {v}", "dim {x} down to {v}", "brighten {x} to {v}", "set the brightness of {x} to {v}", "put {x} at {v} brightness"]
+T["unknown_heat"] = ["set the temperature of {x} to {v}", "heat {x} to {v}", "bring {x} to a temperature of {v}"]
 T["temp_at"], T["bright_at"], T["hum_at"] = TEMP_AT, BRIGHT_AT, HUM_AT
 T["temp_here"] = [x for x in TEMP_AT if "{place}" not in x]
 T["bright_here"] = [x for x in BRIGHT_AT if "{place}" not in x]
@@ -849,7 +855,7 @@ def ask_is(g):
     return g.clause("ask_is", {**g.x(t), "st": T_(r.choice(ws))}, ["ask", t, st])
 
 
-@family(2, "ask")
+@family(5, "ask")
 def ask_state(g):
     t = g.thing(None, lambda t: t.kind != "sensor")
     if g.r.random() < 0.45:

@@ -34,7 +34,7 @@ BEFORE = ["%s, ", "%s ", "%s so ", "%s, so ", "%s. ", "%s and ", "since %s, ", "
 AFTER = [", %s", " %s", " because %s", " since %s", ", because %s", ". %s", " as %s", ", %s you know", " %s now", " 'cause %s", "; %s"]
 ADDRESS = [", dear", ", love", " dear", ", there's a dear", ", there's a good chap", ", would you", ", will you", ", if you would", ", mate", ", quick", ", chop chop", ", ok", ", please and thank you", " for me, love", " for me dear", ", thanks a lot", ", there's a love", ", if you'd be so kind", ", please dear", ", cheers",
            ", if you please", " now please", ", would you be a dear", ", pronto", ", asap", " real quick", ", will ya", ", hurry", ", my friend", " would you mind", ", thank you kindly", ", darling", ", if it's no trouble", ", i beg you", " immediately please", ", over", ", please hurry", ", good man", ", robot", ", computer"]
-OPEN = ["be a love and {c}", "be a dear and {c}", "right then, {c}", "right, {c}", "might i trouble you to {c}", "i wonder if you might {c}", "i wonder if you could {c}", "do {c}", "do please {c}", "would you ever {c}", "before i forget, {c}", "first of all {c}", "you can {c} now please", "you can {c} now", "i should like you to {c}",
+OPEN = ["would it be possible to {c}", "i would love you to {c}", "i'd love for you to {c}", "it would be good if you could {c}", "be a love and {c}", "be a dear and {c}", "right then, {c}", "right, {c}", "might i trouble you to {c}", "i wonder if you might {c}", "i wonder if you could {c}", "do {c}", "do please {c}", "would you ever {c}", "before i forget, {c}", "first of all {c}", "you can {c} now please", "you can {c} now", "i should like you to {c}",
         "please please {c}", "i think it's time to {c}", "hey you, {c}", "dear me, {c}", "oh dear, {c}", "good morning, {c}", "good evening, please {c}", "hello, {c}", "hello i want to {c}", "hi, could you {c}", "i want to {c}", "i would like to {c}", "i'd like to {c}", "i wish to {c}", "the thing is, {c}", "listen up, {c}", "ok google {c}", "yo {c}",
         "what i need is for you to {c}", "all i want is for you to {c}", "you may now {c}", "it's about time you {c}", "you forgot to {c}, do it now", "somebody needs to {c} now", "my orders are: {c}", "step one, {c}", "as a first step {c}", "if you would, {c}", "would you kindly {c}", "one thing: {c}", "one more thing, {c}", "now would be a good time to {c}", "feel free to {c}", "let's go and {c}", "try and {c}", "make yourself useful and {c}", "i command you to {c}"]
 GERUND_OPEN = ["would you mind {g}", "do you mind {g}", "how about {g}", "could you start by {g}", "can i bother you with {g}", "what about {g} for me", "i would appreciate you {g}", "thank you for {g} now", "mind {g}", "i'd be happy about you {g}"]
@@ -481,6 +481,31 @@ def odd(g, draw):
     return Clause(parts, plan)
 
 
+BUT_PLACE = [" except in {a}", " except {a}", " except for {a}", " but not in {a}", " but not {a}", " apart from {a}", " other than in {a}", " but leave {a} {o}", " but keep {a} {o}", ", leave {a} {o}", ", but leave the ones in {a} {o}",
+             " except the ones in {a}", ", just not in {a}", ", not in {a} though", ", only leave {a} {o}", " with the exception of {a}", ", {a} stays {o}", " but {a} can stay {o}", " excluding {a}", ", all but {a}"]
+BUT_THING = [" except {y}", " but not {y}", " but leave {y} {o}", " but keep {y} {o}", ", leave {y} {o}", " apart from {y}", ", just not {y}", ", {y} stays {o}", " with the exception of {y}", ", all but {y}", " but leave {y} as it is", " but don't touch {y}"]
+
+
+def exception(g):
+    """ "lights off everywhere but leave the kitchen on": a class, less what stands in one room or one thing of it """
+    r = g.r
+    sym, parts, cls = g.group(["light", "light", "light", "blind", "curtain", "shutter", "fan", "heating", "switch", "media", "everything"])
+    if "unknown" in sym or any(isinstance(s, Area) for s in sym):
+        raise NoFit
+    opens = cls in COVERS
+    v = r.choice(("open", "close") if opens else ("off", "off", "on"))
+    other = {"on": "off", "off": "on", "open": r.choice(("closed", "shut")), "close": "open"}[v]
+    if g.site.areas and r.random() < 0.6:
+        a = r.choice(g.site.areas)
+        left, tail = [a], r.choice(BUT_PLACE).replace("{a}", g.say_area(a))
+    else:
+        t = g.thing(None, lambda t: v in verbs_for(t)) if cls == "everything" else g.thing([cls], None)
+        left, tail = [t], r.choice(BUT_THING).replace("{y}", g.say(t))
+    c = g.clause(WHERE[v], {"x": lambda: parts, "x0": lambda: parts}, [v] + sym + ["except"] + left)
+    c.parts = c.parts + [(tail.replace("{o}", other), None)]
+    return c
+
+
 def extra(g, draw):
-    f = g.r.choices((slip, shared, but, odd), (5, 5, 3, 3))[0]
+    f = g.r.choices((slip, shared, but, odd, exception), (5, 5, 3, 3, 3))[0]
     return f(g, draw) if f in (but, odd) else f(g)

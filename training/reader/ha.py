@@ -356,6 +356,8 @@ def plan(g, e, u, text, tongue=None):
             else:
                 raise NoFit
         c = u.values.get("device_class") or u.values.get("domain") or (BINARY[e["class"]][0] if e["class"] in BINARY else None) or u.values.get("lockable")
+        if isinstance(c, list) or c and c.startswith("["):
+            c = "cover"
         if c is None or c == "garage" and not tongue and not text.count("garage doors"):
             raise NoFit
         return ["ask", mode, c] + place + [state_token(e, u)]

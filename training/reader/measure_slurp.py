@@ -24,7 +24,7 @@ INTENTS = {
     "iot_cleaning": "start turn_on", "iot_coffee": "start turn_on", "iot_wemo_on": "turn_on start", "iot_wemo_off": "turn_off stop",
     "audio_volume_up": "set_volume unmute", "audio_volume_down": "set_volume", "audio_volume_mute": "mute set_volume turn_off", "audio_volume_other": "set_volume",
     "alarm_set": "set_alarm", "alarm_remove": "cancel_alarm", "alarm_query": "query_timer", "play_music": "play_media resume_media turn_on", "play_radio": "play_media turn_on", "play_podcasts": "play_media next_track previous_track", "play_audiobook": "play_media resume_media", "play_game": "play_media",
-    "lists_createoradd": "add_to_list", "lists_remove": "remove_from_list clear_list", "lists_query": "query_list", "calendar_set": "set_reminder add_event set_alarm", "calendar_remove": "cancel_scheduled cancel_event add_event",
+    "lists_createoradd": "add_to_list create_list", "lists_remove": "remove_from_list clear_list", "lists_query": "query_list query_lists", "calendar_set": "set_reminder add_event set_alarm", "calendar_remove": "cancel_scheduled cancel_event add_event",
     "calendar_query": "query_calendar query_timer", "datetime_query": "get_time get_date", "weather_query": "get_weather"}
 
 

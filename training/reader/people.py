@@ -21,9 +21,12 @@ LITTLE = re.compile(r"\b(a little|a bit|slightly|little bit|a notch|a tad)\b")
 CONDITION = re.compile(r"\b(when i|whenever|if|when the|when you|before i|before the|after i|as soon as)\b")
 ADD = re.compile(r"\b(?:add|put|include|write|place|insert) (.+?) (?:to|on|in|onto|into) (?:(?:my|the|our|a|your|today's) )?(.+?)(?: list)?\.?$")
 ADD_ONLY = re.compile(r"\b(?:add|include) ((?!a |an |new |it|this|that|another|list)[\w ]+)$")
+UPDATE = re.compile(r"\b(?:update|extend) (?:my|the|our) (.+?)(?: list)? with (.+?)\.?$")
+NEED = re.compile(r"\b(?:i need|i want|get|have) ((?!to |you )[\w ]+?) (?:added|put) (?:to|on|in|onto) (?:(?:my|the|our|a) )?(.+?)(?: list)?\.?$")
+NO_ITEM = re.compile(r"(?:(?:a|an|the|this|that|these|those|it|another|new|one|some|last|first|extra|item|items|thing|things|something|entry|entries|line|event|events)(?: |$))+")
 REMOVE = re.compile(r"\b(?:remove|delete|erase|take|cross|drop|get rid of|clear|scratch) (.+?) (?:from|off|off of|out of|in|on) (?:(?:my|the|our|a|your) )?(.+?)(?: list)?\.?$")
 CLEAR = re.compile(r"\b(?:remove|delete|erase|clear|empty|get rid of|wipe) (?:(?:my|the|our|this|that|a|all|old) )*(?:(.+?) )?list\b")
-CREATE = re.compile(r"\b(?:create|make|start|new|begin|open)\b.*\blist\b")
+CREATE = re.compile(r"\b(?:create|make|start|new|fresh|begin|open|generate|produce|set up|put together)\b.*\b(?:list|checklist|catalogue|register)\b")
 GENERIC = {"meeting", "meetings", "event", "events", "appointment", "appointments", "reminder", "reminders", "schedule", "alarm", "alarms", "plans", "tasks"}
 GROUND = {"floor", "floors", "carpet", "carpets", "rug", "rugs"}
 WHOLE = {"house", "home", "apartment", "flat", "whole house"}
@@ -196,6 +199,8 @@ def lights(r, row, site):
         return ["on" if i == "lighton" else "off"] + target
     if i == "lightchange":
         c = row.one("color_type")
+        if row.one("change_amount") and not c:
+            return steps(row, "up", target, "brightness")
         if row.one("change_amount") or row.one("player_setting"):
             raise NoFit
         if not c and not re.search(r"\bcolou?rs?\b", text):
@@ -267,8 +272,21 @@ def sound(r, row, site):
     return steps(row, "up" if row.intent == "audio_volume_up" else "down", ["media"], "volume")
 
 
+STEP = re.compile(r"\b(next|skip|forward|previous|last|backward|back)\b")
+PLAIN = re.compile(r"(?:(?:please|can you|could you|olly|hey|just|play|start|go|get|move|skip|continue|onto|to|the|a|an|this|that|of|in|on|my|next|previous|last|forward|backward|back|episode|episodes|one|podcast|podcasts|song|songs|track|series|show|i|want|am|ready|hear|see|listen|playing|radio|station|switch|activate|find|turn|let's|have|put|me|some|set|open)(?: |$))+")
+
+
 def play(r, row, site):
-    text = row.text.lower()
+    text = row.text.lower().rstrip(".")
+    if all(e["entity"] == "podcast_descriptor" for e in row.entities) and PLAIN.fullmatch(text):
+        m = STEP.search(text)
+        if m:
+            return ["next" if m.group(1) in ("next", "skip", "forward") else "previous"]
+        if row.intent == "play_radio" and "radio" in text:
+            at = text.index("radio")
+            return ["play", "what", row.mark(at, at + 5)]
+    if row.intent == "play_radio" and row.one("radio_name") and not row.one(*TIMES, "house_place", "device_type") and not re.match(r"(what|which|how|who|when|is|are|do|show)\b", text):
+        return ["play", "what", row.group("radio_name")]
     if re.match(r"(what|which|show|find|do|is|how|who|when|are|check|list|tell|give me (the )?(list|name))\b", text) or row.one("house_place", "device_type") or row.one(*TIMES):
         raise NoFit
     if not re.search(r"\b(play|start|put|hear|listen|resume|continue|turn|open|tune|want|queue|switch|begin|read)\b", text):
@@ -308,7 +326,9 @@ def lists(r, row, site):
         m = re.search(r"\b(?:add|have|is|are) ((?!i |my |the |there |any|on )[\w ]+?) (?:to|on|in) (?:my|the|our)", text)
         it = ["item", row.mark(*m.span(1))] if m and not re.search(r"\bhow many\b|\bwhat\b", text) else []
         if re.search(r"\blists\b", text):
-            raise NoFit
+            if row.entities or not re.search(r"\b(what|which|show|list|name|names|tell|see|read|find|give|how many|available|do i have)\b", text):
+                raise NoFit
+            return ["ask", "list", "all_of"]
         return ["ask", "list"] + it + (["name", which[1]] if which else [])
     if row.intent == "lists_createoradd":
         m = ADD.search(text)
@@ -319,8 +339,15 @@ def lists(r, row, site):
         if CREATE.search(text) and not re.search(r"\bwith\b|\badd\b", text):
             return ["create"] + (["name", which[1]] if which else [])
         m = ADD_ONLY.search(text)
-        if m and not which:
+        if m and not which and not NO_ITEM.fullmatch(m.group(1)):
             return ["add"] + items(row, *m.span(1))
+        for form, item, name in ((UPDATE, 2, 1), (NEED, 1, 2)):
+            m = form.search(text)
+            if m and not NO_ITEM.fullmatch(m.group(item)):
+                return ["add"] + items(row, *m.span(item)) + (["list", row.mark(*m.span(name))] if m.group(name) not in ("list", "shopping") else [])
+        m = re.search(r"\b(?:add|put|include|insert) (.+?)(?: (?:to|on|in|into|onto) (?:(?:my|the|our|a|your) )?(?:[\w ]+ )?list)?\.?$", text)
+        if m and NO_ITEM.fullmatch(m.group(1)) and "calendar" not in text:
+            return ["add"] + which
         raise NoFit
     m = REMOVE.search(text)
     if m and not re.search(r"\b(this|that|it|these|item|items|everything|all|last|first|list)\b", m.group(1)):
@@ -330,6 +357,9 @@ def lists(r, row, site):
     m = CLEAR.search(text)
     if m and not (m.group(1) and (len(m.group(1).split()) > 4 or re.search(r"\b(from|off|in|on|out|item|items|event|entry|this|that)\b", m.group(1)))):
         return ["clear"] + which
+    m = re.search(r"\b(?:remove|delete|erase|take|cross|drop|get rid of|clear|scratch|take off) (.+?)(?: (?:from|off|off of|out of|in|on) (?:(?:my|the|our|a|your) )?(?:[\w ]+ )?list)?(?: please)?\.?$", text)
+    if m and NO_ITEM.fullmatch(m.group(1)) and "playlist" not in text:
+        return ["remove"] + which
     raise NoFit
 
 
@@ -354,6 +384,8 @@ def calendar(r, row, site):
     what = row.group("event_name", "meal_type", "person", "relation") if not reminder else row.group("event_name")
     if reminder and not what:
         m = re.search(r"\bremind(?:er)?(?: me)? (?:to|of|about|that) (.+?)$", text)
+        if m is None and not re.search(r"\bif\b|\bwhen\b|\bmeeting\b", text) and len(text.split()) < 12:
+            return ["remind", "set_one"] + at  # of what is asked
         if m is None or at:
             raise NoFit
         what = row.mark(*m.span(1))
@@ -365,7 +397,7 @@ def alarm(r, row, site):
     if CONDITION.search(text) or row.one("event_name"):
         raise NoFit
     word = {"alarm_set": "set_one", "alarm_query": "ask_one", "alarm_remove": "cancel_one"}[row.intent]
-    if word == "cancel_one" and re.search(r"\b(change|edit|modify|set)\b", text):
+    if word == "cancel_one" and re.search(r"\b(change|edit|modify|set it|and set)\b", text):
         raise NoFit
     if word == "set_one" and re.match(r"(confirm|is|did|what|when|have)\b", text):
         word = "ask_one"
@@ -404,6 +436,36 @@ def plan(r, row, site):
     if i.startswith("alarm_"):
         return alarm(r, row, site)
     raise NoFit
+
+
+SWAPPED = set("""date time timeofday event_name person relation song_name artist_name music_genre playlist_name radio_name podcast_name podcast_descriptor
+audiobook_name audiobook_author color_type coffee_type list_name place_name business_name food_type news_topic meal_type game_name currency_name stock_name definition_word""".split())
+
+
+def values(rows):
+    """What real people said for each kind of entity."""
+    out = {}
+    for row in rows:
+        for e in row["entities"]:
+            if e["entity"] in SWAPPED:
+                out.setdefault(e["entity"], []).append(e["value"])
+    return out
+
+
+def swap(r, raw, said):
+    """The same sentence with what somebody else said in the place of some entities."""
+    text, es, at = "", [], 0
+    for e in sorted(raw["entities"], key=lambda e: e["start"]):
+        if e["start"] < at or raw["text"][e["start"] : e["end"]] != e["value"]:
+            return raw
+        text += raw["text"][at : e["start"]]
+        v = e["value"]
+        if e["entity"] in said and r.random() < 0.7:
+            v = r.choice(said[e["entity"]])
+        es.append({**e, "value": v, "start": len(text), "end": len(text) + len(v)})
+        text += v
+        at = e["end"]
+    return {**raw, "text": text + raw["text"][at:], "entities": es}
 
 
 def example(r, raw, site=None):

@@ -204,6 +204,14 @@ launch begin kick stop halt abort pause hold resume unpause continue skip play m
 toggle keep leave move wake crank boost bump decrease push pull roll cross check snooze extend create book mark""".split())
 
 
+NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+NUMBERED = "pump press mill line motor tank valve zone mixer boiler lamp camera door bay unit oven lathe robot conveyor chiller gate fan".split()
+# What stands in front of names that a site might have and has not.
+OTHERS = """terrace barn basement tower window desk star piano bar stair corner globe patio attic side back hallway nursery shed cellar landing porch pool loft gallery library
+chapel stable conservatory guest study utility cabin dock rear west east north south upper lower second spare main inner outer glass wooden metal roof ceiling wall floor bedside
+reading vanity egg rice wine bread fish plant bike tool boat horse roller velvet bamboo linen paper crystal lava string rope tumble sun storm night""".split()
+
+
 class Gen:
     """Draws clauses for one site. mode: "train" leaves the held-out templates aside, "held" uses only those."""
 
@@ -378,7 +386,11 @@ class Gen:
         for _ in range(12):
             name = r.choice(ADJ) + " " + r.choice(NOUN) if r.random() < 0.45 else r.choice(NOUN) if r.random() < 0.3 else r.choice(("television", "dishwasher", "sauna", "chandelier", "fountain", "jacuzzi", "lathe", "kiln", "drawbridge", "toaster", "projector", "telescope", "wine cooler", "chicken coop", "boiler", "espresso machine", "spotlight", "lava lamp", "neon sign", "pump 9", "mixer",
                              "garage door", "humidifier", "radio", "cement mixer", "xylophone", "hot tub", "server", "doorbell", "robot", "microwave", "treadmill", "laser", "fog machine", "piano", "electric chair", "flux capacitor", invented(r), invented(r), r.choice(COMMON)))
-            if not set(name.split()) & said and name not in BARE:
+            if r.random() < 0.55:
+                name = self.almost(said)
+            elif set(name.split()) & said or name in BARE:
+                continue
+            if name:
                 k = self.key("unknown")
                 area = ""
                 parts = [(r.choice(("the ", "the ", "my ", "")), None), (name, k)]
@@ -387,6 +399,24 @@ class Gen:
                     parts.append((" in " + self.say_area(area), None))
                 return ["unknown", Span(k)] + ([area] if area else []), {"x": lambda: parts, "x0": lambda: [(name, k)]}
         raise NoFit
+
+    def almost(self, said):
+        """The name of a thing here with another first word: "terrace door" where there is a front door. None if there is no such name."""
+        r = self.r
+        numbered = [ws for t in self.site.things for ws in t.words if len(ws) > 1 and ws[-1].isdigit()]
+        if numbered and r.random() < 0.6:
+            ws = list(r.choice(numbered))
+            if r.random() < 0.6:
+                ws[-1] = r.choice((str(r.randint(1, 9)), str(r.randint(1, 40)), r.choice(NUMBERS)))
+            else:
+                ws = [r.choice(NUMBERED)] + ws[-1:]
+            return None if any(tuple(ws) == tuple(w) or ws[:-1] == list(w[:-1]) and W.same_number(ws[-1], w[-1]) for t in self.site.things for w in t.words) else " ".join(ws)
+        names = [ws for t in self.site.things for ws in t.words if len(ws) > 1 and ws[-1].isalpha()]
+        if not names:
+            return None
+        other = r.choice(OTHERS) if r.random() < 0.6 else r.choice(ADJ)
+        last = r.choice(names)[-1]
+        return None if other in said or any(other in ws for a in self.site.areas for ws in a.words) else other + " " + last
 
     # ---- values ----
     def v(self, q, thing=None, by=False):

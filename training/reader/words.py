@@ -178,3 +178,10 @@ def task(r):
     if x < 0.45:
         return r.choice(TASKS)
     return r.choice(DO) + " " + r.choice(r.choice((WHOM, WHOM, ITEMS))) + (r.choice((" and ", " and the ")) + r.choice(ITEMS) if r.random() < 0.15 else "")
+
+
+def same_number(a, b):
+    """ "4" and "four" """
+    names = "zero one two three four five six seven eight nine ten eleven twelve".split()
+    value = lambda x: names.index(x) if x in names else int(x) if x.isdigit() else x
+    return value(a) == value(b)

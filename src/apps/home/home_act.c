@@ -10,7 +10,6 @@
 #include "apps/home/gate/gate_units.h"
 #include "apps/home/home_denied.h"
 #include "apps/home/home_values.h"
-#include "apps/home/site/home_link.h"
 #include "apps/home/site/home_live.h"
 
 static struct ask_plan_field *field(struct home_act *x, const char *key)
@@ -54,8 +53,7 @@ static const char *without_articles(const struct home_act *x, const char *text)
 {
     struct home_words w = home_words_split(x->a, text);
     uint32_t from = 0;
-    while (from + 1 < w.n &&
-           (home_table_word(x->t, home_words_lower(x->a, w.w[from])) & HOME_WORD_ARTICLE))
+    while (from + 1 < w.n && home_table_lists(&x->t->articles, home_words_lower(x->a, w.w[from])))
         from++;
     return home_words_join(x->a, &w, from, w.n);
 }
@@ -84,10 +82,21 @@ static const char *normal_text(const struct home_act *x, const struct home_slot 
     return text;
 }
 
-/* "minus 100 rpm", from a change and the value that was said: "100 rpm" or "-100 rpm". */
-static const char *show_change(struct arena *a, double change, const char *value)
+/* The name that programs know: "rot" is "red"; NULL: no word of this slot. */
+static const char *meant(const struct home_slot *slot, const char *text)
 {
-    return arena_printf(a, "%s %s", change < 0.0 ? "minus" : "plus", value + (*value == '-'));
+    for (uint32_t i = 0; i < slot->means.n; i++)
+        if (strcmp(slot->means.p[i].from, text) == 0)
+            return slot->means.p[i].to;
+    return slot->only ? NULL : text;
+}
+
+/* "minus 100 rpm", from a change and the value that was said: "100 rpm" or "-100 rpm". */
+static const char *show_change(struct arena *a, const struct home_table *t, double change,
+                               const char *value)
+{
+    return home_table_part(a, t, change < 0.0 ? HOME_PART_MINUS : HOME_PART_PLUS,
+                           value + (*value == '-'), NULL);
 }
 
 /* The unit of a bare number: that of the thing's own limits, or the usual one of the action. */
@@ -114,7 +123,7 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
         x->wrong = v.wrong ? v.show : x->wrong;
         if (v.text)
             home_act_put_text(x, key, v.text);
-        if (v.text && !x->x->amounts) /* "half" of a temperature */
+        if (v.text) /* "half" of a temperature, "the usual one" */
             x->ask = slot->name;
         if (v.text)
             return v.show;
@@ -124,7 +133,7 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
             put_number(x, key, v.number);
         if (v.unit)
             home_act_put_text(x, "unit", v.unit);
-        return x->sign != 0.0 ? show_change(a, x->sign * v.number, v.show) : v.show;
+        return x->sign != 0.0 ? show_change(a, x->t, x->sign * v.number, v.show) : v.show;
     case HOME_SLOT_DURATION:
         v = home_values_duration(a, x->t, text);
         if (v.understood)
@@ -159,7 +168,10 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
         break;
     }
     text = normal_text(x, slot, text);
-    home_act_put_text(x, key, text);
+    if (meant(slot, text))
+        home_act_put_text(x, key, meant(slot, text));
+    else
+        x->ask = slot->name;
     return slot->to_you ? to_you(x, text) : text;
 }
 
@@ -198,8 +210,12 @@ void home_act_put_slots(struct home_act *x, const struct home_fill *s)
         if (!text)
             continue;
         x->shows[i] = slot->until ? put_items(x, slot, s) : put_slot(x, slot, slot->name, text);
+        if (x->said && strcmp(slot->name, "device") == 0)
+            x->shows[i] = x->said;
         pair(x, slot->name, x->shows[i]);
     }
+    if (x->except)
+        home_act_put_text(x, "except", x->except);
 }
 
 /* When to do it, or for how long; true: later. */
@@ -332,7 +348,7 @@ static const char *in_words(struct home_act *x)
     const char *text = home_template_fill(x->a, t, get_var, x);
     struct home_words w = home_words_split(x->a, text); /* missing slots leave spaces */
     for (uint32_t i = 0; x->t->stop.everything && i + 1 < w.n; i++)
-        if ((home_table_word(x->t, w.w[i]) & HOME_WORD_ARTICLE) &&
+        if (home_table_lists(&x->t->articles, w.w[i]) &&
             strcmp(w.w[i + 1], x->t->stop.everything) == 0) /* "turn off the everything" */
             w.w[i] = "";
     text = home_words_join(x->a, &w, 0, w.n);
@@ -372,7 +388,8 @@ static const char *show_slot(const struct home_act *x, uint32_t i)
     bool device = strcmp(name, "device") == 0, room = strcmp(name, "room") == 0;
     if ((!device && !room) || !is_everything_in(x))
         return x->shows[i];
-    return room ? NULL : arena_printf(x->a, "%s in the %s", x->shows[i], shown(x, "room"));
+    return room ? NULL
+                : home_table_part(x->a, x->t, HOME_PART_PLACE, x->shows[i], shown(x, "room"));
 }
 
 static const char *get_var(void *ctx, uint32_t var)
@@ -399,7 +416,7 @@ static const char *get_var(void *ctx, uint32_t var)
     case HOME_VAR_TEXT:
         return x->text;
     case HOME_VAR_STATE:
-        return x->state;
+        return home_table_called(x->t, x->state);
     case HOME_VAR_WEEKDAY: /* the table begins with Monday */
         return x->t->weekdays.w[(uint32_t)(now->tm_wday + 6) % 7];
     case HOME_VAR_MONTH:
@@ -580,29 +597,25 @@ static uint32_t types_of(const struct home_slot *s)
     return 0;
 }
 
-static bool lists_any(const struct home_file *f, uint32_t types)
-{
-    for (uint32_t i = 0; i < f->n_things; i++)
-        if (types >> f->things[i].type & 1)
-            return true;
-    return false;
-}
-
 /* "desk lamp, floor lamp or night light" */
-static const char *either(struct arena *a, const char *const *list, uint32_t n)
+static const char *either(struct arena *a, const struct home_table *t, const char *const *list,
+                          uint32_t n)
 {
     const char *text = n > 0 ? list[0] : "";
     for (uint32_t i = 1; i < n; i++)
-        text = arena_printf(a, "%s%s %s", text, i + 1 < n ? "," : " or", list[i]);
+        text = i + 1 < n ? arena_printf(a, "%s, %s", text, list[i])
+                         : arena_printf(a, "%s %s %s", text,
+                                        home_table_part(a, t, HOME_PART_OR, NULL, NULL), list[i]);
     return text;
 }
 
-static const char *choices_of(struct home_act *x, const struct home_link *l)
+static const char *choices_of(struct home_act *x, const struct home_thing *const *things,
+                              uint32_t n_things)
 {
-    uint32_t n = l->n < ASK_PLAN_MAX_ITEMS ? l->n : ASK_PLAN_MAX_ITEMS;
+    uint32_t n = n_things < ASK_PLAN_MAX_ITEMS ? n_things : ASK_PLAN_MAX_ITEMS;
     const char **list = arena_zalloc_n(x->a, n, sizeof(*list));
     for (uint32_t i = 0; list && i < n; i++) {
-        const struct home_thing *t = l->things[i];
+        const struct home_thing *t = things[i];
         bool alone = !t->room || strstr(t->names.w[0], t->room->names.w[0]);
         list[i] =
             alone ? t->names.w[0] : arena_printf(x->a, "%s %s", t->room->names.w[0], t->names.w[0]);
@@ -610,35 +623,16 @@ static const char *choices_of(struct home_act *x, const struct home_link *l)
     if (list)
         *field(x, "choices") =
             (struct ask_plan_field){.key = "choices", .items = list, .n_items = n};
-    return list ? either(x->a, list, n) : "";
+    return list ? either(x->a, x->t, list, n) : "";
 }
 
-static struct home_draft_line not_linked(struct home_act *x, const struct home_slot *slot,
-                                         const struct home_link *l)
+struct home_draft_line home_act_which(struct home_act *x, const char *slot,
+                                      const struct home_thing *const *things, uint32_t n)
 {
-    if (l->result == HOME_LINK_UNCLEAR) {
-        x->text = choices_of(x, l);
-        home_act_put_result(x, "ask");
-        home_act_put_text(x, "ask", slot->name);
-        return home_act_plain_line(x, HOME_SAY_WHICH);
-    }
-    x->text = l->what;
-    home_act_put_result(x, "unknown");
-    home_act_put_text(x, "unknown", l->what);
-    return home_act_plain_line(x, HOME_SAY_NOT_HERE);
-}
-
-/* Replaces the words by those of the matched thing. */
-static void correct(struct home_act *x, struct home_fill *s, const struct home_slot *slot,
-                    const struct home_slot *room)
-{
-    const struct home_thing *t = x->things[0];
-    home_fill_drop(s, home_fill_own(slot));
-    home_fill_set(s, home_fill_own(slot), t->names.w[0]);
-    if (room && home_fill_get(s, home_fill_own(room)))
-        home_fill_drop(s, home_fill_own(room));
-    if (room && t->room && home_fill_has_slot(x->x, room))
-        home_fill_set(s, home_fill_own(room), t->room->names.w[0]);
+    x->text = choices_of(x, things, n);
+    home_act_put_result(x, "ask");
+    home_act_put_text(x, "ask", slot);
+    return home_act_plain_line(x, HOME_SAY_WHICH);
 }
 
 static const char *asked_for(struct home_act *x, const struct home_fill *s,
@@ -646,53 +640,6 @@ static const char *asked_for(struct home_act *x, const struct home_fill *s,
 {
     const char *text = slot ? home_fill_get(s, home_fill_own(slot)) : NULL;
     return text ? without_articles(x, home_words_lower(x->a, tidy(x->a, text))) : NULL;
-}
-
-/* The action that sets the settings of a thing by name; NULL: the table has none. */
-static const struct home_action *setting_action(const struct home_table *t)
-{
-    for (uint32_t i = 0; i < t->n_actions; i++)
-        if (t->action[i].effect && t->action[i].effect->named_by && t->action[i].n_needs > 0)
-            return &t->action[i];
-    return NULL;
-}
-
-/* Did somebody say that the value is of this quantity: by its unit, or by a word for it? */
-static bool says_quantity(const struct home_act *x, const struct home_quantity *q,
-                          const char *value)
-{
-    const char *unit = home_values_amount(x->a, x->t, value, false, NULL).unit;
-    struct home_words w = home_words_split(x->a, x->clause->text);
-    w = home_words_plain_all(x->a, &w);
-    if (!unit)
-        return home_fill_has_word(&w, &q->words);
-    for (uint32_t i = 0; i < q->n_units; i++)
-        if (gate_units_fit(x->t, unit, q->units[i]->name))
-            return true;
-    return false;
-}
-
-/* "Set FV1 to 40": for the model that is a temperature, but nobody said so. If the things have
- * settings of their own, those decide. */
-static void leave_quantity_open(struct home_act *x, struct home_fill *s)
-{
-    const struct home_effect *e = x->x->effect;
-    const struct home_action *set = setting_action(x->t);
-    const struct home_quantity *q = e && !e->to ? home_table_quantity(x->t, e->ability) : NULL;
-    const char *value = e && e->slot ? home_fill_get(s, home_fill_own(e->slot)) : NULL;
-    if (!set || !q || !value || e->slot->type != HOME_SLOT_VALUE || says_quantity(x, q, value))
-        return;
-    for (uint32_t i = 0; i < x->n_things; i++)
-        if (!home_file_able(x->things[i], set->effect->ability))
-            return;
-    for (uint32_t i = 0; i < x->x->n_slots; i++) {
-        const char *thing =
-            types_of(x->x->slots[i]) ? home_fill_get(s, home_fill_own(x->x->slots[i])) : NULL;
-        if (thing)
-            home_fill_set(s, home_fill_own(set->needs[0]), thing);
-    }
-    x->x = set;
-    x->o->name = set->name;
 }
 
 /* Keeps the things that can do it; false: none can, and all are kept. */
@@ -710,19 +657,12 @@ static bool keep_able(struct home_act *x)
 
 static bool not_able(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
 {
-    x->reason = arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], x->x->effect->ability);
+    x->reason = home_table_part(x->a, x->t, HOME_PART_UNABLE, x->things[0]->names.w[0],
+                                x->x->effect->ability);
     home_act_put_slots(x, s);
     home_act_put_result(x, "refused");
     home_act_put_text(x, "reason", x->reason);
     *why = home_act_plain_line(x, HOME_SAY_LIMIT);
-    return false;
-}
-
-static bool needs_thing(const struct home_action *x)
-{
-    for (uint32_t i = 0; i < x->n_needs; i++)
-        if (types_of(x->needs[i]))
-            return true;
     return false;
 }
 
@@ -765,19 +705,19 @@ static bool link_all(struct home_act *x, struct home_fill *s, struct home_draft_
 static bool link_unnamed(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
 {
     const struct home_slot *device = home_table_slot(x->t, home_file_type_name(HOME_THING_DEVICE));
-    struct home_link l = {.result = HOME_LINK_UNCLEAR};
-    l.things = able_things(x, &l.n);
-    if (l.n == 1) {
-        x->things = l.things;
+    uint32_t n = 0;
+    const struct home_thing **things = able_things(x, &n);
+    if (n == 1) {
+        x->things = things;
         x->n_things = 1;
         return true;
     }
     home_act_put_slots(x, s);
-    if (l.n > 1 && device) {
-        *why = not_linked(x, device, &l);
+    if (n > 1 && device) {
+        *why = home_act_which(x, device->name, things, n);
         return false;
     }
-    x->reason = arena_printf(x->a, "nothing here has a %s", x->x->effect->ability);
+    x->reason = home_table_part(x->a, x->t, HOME_PART_NOTHING_HAS, x->x->effect->ability, NULL);
     home_act_put_result(x, "refused");
     home_act_put_text(x, "reason", x->reason);
     *why = home_act_plain_line(x, HOME_SAY_LIMIT);
@@ -788,54 +728,11 @@ static bool link_unnamed(struct home_act *x, struct home_fill *s, struct home_dr
 static bool check_linked(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
 {
     const struct home_file *f = x->here->file;
-    if (f->open)
+    if (!f || f->open)
         return keep_able(x) || true;
     if (x->n_things == 0 && x->x->effect)
         return needs_no_name(x) ? link_all(x, s, why) : link_unnamed(x, s, why);
     return keep_able(x) || not_able(x, s, why);
-}
-
-bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
-{
-    if (x->here->file && needs_no_name(x))
-        return link_all(x, s, why);
-    const struct home_file *f = x->here->file;
-    const struct home_slot *room = home_table_slot(x->t, "room"), *slot = NULL;
-    for (uint32_t i = 0; i < x->x->n_slots && !slot; i++)
-        if (types_of(x->x->slots[i]) && home_fill_get(s, home_fill_own(x->x->slots[i])))
-            slot = x->x->slots[i];
-    const struct home_link_query q = {
-        .types = slot ? types_of(slot) : 1u << HOME_THING_DEVICE | 1u << HOME_THING_MACHINE,
-        .text = asked_for(x, s, slot),
-        .room = room ? asked_for(x, s, room) : NULL,
-        .ability = x->x->effect ? x->x->effect->ability : NULL};
-    if (f && !f->open && !slot && !q.room && x->x->effect && !needs_thing(x->x))
-        return link_unnamed(x, s, why);
-    if (!f || (!slot && (!q.room || !x->x->effect)) || !lists_any(f, q.types))
-        return true;
-    struct home_link l = home_link_find(x->a, f, x->t, &q);
-    bool misspelt = l.corrected && slot && slot->known.n_used && !is_known(x, slot, q.text);
-    bool found = l.result == HOME_LINK_THINGS && (!f->open || (l.by_name && slot) || misspelt);
-    if (!found && f->open)
-        return true; /* known only by its words */
-    if (!found) {
-        home_act_put_slots(x, s);
-        const char *said = slot ? home_fill_get(s, home_fill_own(slot)) : NULL;
-        if (said && q.text && strcmp(l.what, q.text) == 0) /* "Peter", not "peter" */
-            l.what = without_articles(x, tidy(x->a, said));
-        *why = not_linked(x, slot ? slot : room, &l);
-        return false;
-    }
-    x->things = l.things;
-    x->n_things = l.n;
-    const struct home_slot *device = home_table_slot(x->t, "device");
-    if (l.corrected && slot)
-        correct(x, s, slot, room);
-    if (!slot && l.n == 1 && device && home_fill_has_slot(x->x, device) &&
-        l.things[0]->type == HOME_THING_DEVICE) /* "unlock room 201" */
-        home_fill_set(s, home_fill_own(device), l.things[0]->names.w[0]);
-    leave_quantity_open(x, s);
-    return keep_able(x) || x->here->file->open || not_able(x, s, why);
 }
 
 /* "kitchen lights": the room comes first. */
@@ -907,15 +804,6 @@ static const struct home_slot *slot_of_type(const struct home_table *t, enum hom
     return NULL;
 }
 
-/* The words of the clause that say how it repeats. */
-static struct home_words again_words(struct home_act *x, const struct home_words *plain)
-{
-    if (!x->clause || !x->clause->again)
-        return *plain;
-    struct home_words w = home_words_split(x->a, x->clause->again);
-    return home_words_plain_all(x->a, &w);
-}
-
 /* The models have seen few texts with repetition and miss their times: this reads the words after
  * the phrase, "at 6 pm" or "at sunset". */
 static void read_clock(struct home_act *x, struct home_fill *s, const struct home_words *w)
@@ -951,8 +839,7 @@ static bool has_time(const struct home_fill *s)
 /* How the action repeats, before its slots. */
 static void read_again(struct home_act *x, struct home_fill *s, const struct home_words *plain)
 {
-    struct home_words w = again_words(x, plain);
-    struct home_due_every every = home_due_every(x->a, x->t, &w);
+    struct home_due_every every = home_due_every(x->a, x->t, plain);
     if (!x->t->later.list || !every.words)
         return;
     x->due.every = every.words;
@@ -1005,7 +892,7 @@ static struct home_draft_line ask_what(struct home_act *x, const struct gate_ver
     if (list && n > 0) {
         *field(x, "choices") =
             (struct ask_plan_field){.key = "choices", .items = list, .n_items = n};
-        x->text = either(x->a, list, n);
+        x->text = either(x->a, x->t, list, n);
     }
     return home_act_plain_line(x, n > 0                            ? HOME_SAY_WHICH
                                   : v->answer == GATE_ASK_QUANTITY ? HOME_SAY_QUANTITY
@@ -1068,7 +955,8 @@ static bool keep_partly(struct home_act *x, const struct home_fill *s)
         if (home_file_able(x->things[i], e->partly))
             x->things[n++] = x->things[i];
     if (n == 0)
-        x->reason = arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], e->partly);
+        x->reason =
+            home_table_part(x->a, x->t, HOME_PART_UNABLE, x->things[0]->names.w[0], e->partly);
     else
         x->n_things = n;
     return n > 0;
@@ -1084,10 +972,10 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     x->due.in_s = -1.0;
     x->due.place = x->here->file && x->here->file->has_place ? x->here->file->place : NULL;
     read_again(x, s, plain);
-    home_fill_defaults(action, s, plain, x->names_more);
+    home_fill_defaults(action, s);
     if (answer_live(x, s, &why))
         return why;
-    if (x->linked ? !check_linked(x, s, &why) : !home_act_link(x, s, &why))
+    if (!check_linked(x, s, &why))
         return why;
     action = x->x;
     bool partly = keep_partly(x, s);
@@ -1102,10 +990,6 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     home_act_put_id(x);
     const struct gate_verdict verdict = judge(x, later);
     enum home_risk risk = verdict.risk;
-    if (x->clause->intent_p < x->t->risk[risk].threshold) {
-        home_act_put_result(x, "unsure");
-        return home_act_plain_line(x, HOME_SAY_UNSURE);
-    }
     for (uint32_t i = 0; !x->ask && i < action->n_needs; i++)
         if (!home_fill_get(s, home_fill_own(action->needs[i])))
             x->ask = action->needs[i]->name;
@@ -1120,8 +1004,13 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         home_act_put_result(x, "unknown");
         return act_line(x, &x->t->line_act, true, HOME_SAY_UNKNOWN);
     }
-    if (x->wrong)
-        x->reason = arena_printf(x->a, "there is no \"%s\"", x->wrong);
+    const bool past = x->due.date && !x->due.every && x->t->later.list &&
+                      (action->can_wait || action->rings != HOME_LATER_ACTION) &&
+                      home_due_date(x->a, x->t, x->due.date, x->now) == HOME_DUE_PAST;
+    if (past)
+        x->reason = home_table_part(x->a, x->t, HOME_PART_OVER, NULL, NULL);
+    else if (x->wrong)
+        x->reason = home_table_part(x->a, x->t, HOME_PART_NO_SUCH, x->wrong, NULL);
     else if (verdict.answer > GATE_CONFIRM && verdict.answer < GATE_REFUSE && action->effect)
         return ask_what(x, &verdict);
     else if (verdict.answer > GATE_CONFIRM) /* also a scene that is not clear: nobody can answer */
@@ -1140,7 +1029,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         /* the reply model has no words for a change, nor for everything in a room, and it makes up
            a quantity that nobody named */
         struct home_draft_line done =
-            x->sign != 0.0 || is_everything_in(x) || lacks_name(x) || action->read_only
+            x->sign != 0.0 || is_everything_in(x) || lacks_name(x) || action->plain
                 ? home_act_plain_line(x, which)
                 : act_line(x, &x->t->line_act, true, which);
         if (rings) /* reported as done: it is set */
@@ -1179,7 +1068,7 @@ const char *home_act_words(struct arena *a, const struct home_table *t,
         if (!f && change && s->type == HOME_SLOT_VALUE) {
             x.sign = 1.0;
             x.shows[i] = show_change(
-                a, change->number,
+                a, t, change->number,
                 home_answer_number(a, t, fabs(change->number), unit ? unit->text : NULL));
         }
         if (f && f->text)

@@ -25,15 +25,13 @@ struct home_act { /* one action being made */
     const char *pairs;                 /* "; key: value" ... */
     const char *shows[HOME_MAX_SLOTS]; /* of the action's slots; NULL: missing */
     const char *result, *reason, *ask, *answer, *when, *text, *state;
-    const char *wrong;        /* an impossible value */
-    bool names_more;          /* the clause has unexplained words */
-    struct home_due_said due; /* when it should happen */
-    const char *clock;        /* its time, as shown; NULL: none */
-    const char *again_time;   /* for a repeated action without a slot for a time, as shown */
-    bool linked;              /* things says what is meant: nothing is looked up by words */
-    bool doubtful;            /* it may not be what was meant: it waits for a yes */
-    double sign;              /* direction of a change: -1, +1; 0: the value is set */
-    const struct home_clause *clause;
+    const char *except, *said; /* what is left as it is, and how the device is called with it */
+    const char *wrong;         /* an impossible value */
+    struct home_due_said due;  /* when it should happen */
+    const char *clock;         /* its time, as shown; NULL: none */
+    const char *again_time;    /* for a repeated action without a slot for a time, as shown */
+    bool doubtful;             /* it may not be what was meant: it waits for a yes */
+    double sign;               /* direction of a change: -1, +1; 0: the value is set */
     const struct home_thing **things; /* the things it acts on */
     uint32_t n_things;
 };
@@ -41,9 +39,9 @@ struct home_act { /* one action being made */
 void home_act_put_text(struct home_act *x, const char *key, const char *text);
 void home_act_put_result(struct home_act *x, const char *result);
 void home_act_put_slots(struct home_act *x, const struct home_fill *s);
-/* Finds the things of the home that the slots mean, into x->things. False: none, or an ambiguous
- * name, or they cannot do it: the action has its slots and its result, *why is the line. */
-bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_line *why);
+/* Which of the things is meant? The line asks; slot: what for. */
+struct home_draft_line home_act_which(struct home_act *x, const char *slot,
+                                      const struct home_thing *const *things, uint32_t n);
 void home_act_put_id(struct home_act *x);
 
 /* What a decided action does: "turn off the kitchen fan", "timer: 10 minutes". */

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "apps/home/site/home_link.h"
-
 const struct home_effect *home_answer_asked(const struct home_table *t,
                                             const struct home_words *plain)
 {
@@ -49,74 +47,4 @@ const char *home_answer_state(struct arena *a, const struct home_table *t,
     if (!here->states || !home_states_get(here->states, a, id, asked ? asked->ability : NULL, &s))
         return NULL;
     return in_words(a, t, &s);
-}
-
-/* ---- lists ---------------------------------------------------------------------------------- */
-
-struct listing {
-    struct arena *a;
-    const struct home_here *here;
-    const struct home_thing *room; /* NULL: anywhere, or not listed */
-    const char *prefix;            /* of the ids of unlisted things; NULL: any */
-    const struct home_effect *state;
-    const char **out;
-    uint32_t n, cap;
-};
-
-/* "kitchen_fan" as "kitchen fan", and back. */
-static char *replaced(struct arena *a, const char *s, char from, char to)
-{
-    char *c = arena_copy(a, s, strlen(s) + 1);
-    for (char *p = c; p && *p; p++)
-        if (*p == from)
-            *p = to;
-    return c;
-}
-
-static const char *name_of(struct listing *l, const char *id)
-{
-    const struct home_file *f = l->here->file;
-    const struct home_thing *x = f ? home_file_thing(f, id) : NULL;
-    if (!x)
-        return !f || !f->open || (l->prefix && strncmp(id, l->prefix, strlen(l->prefix)) != 0)
-                   ? NULL
-                   : replaced(l->a, id, '_', ' ');
-    if ((l->prefix || l->room) && x->room != l->room)
-        return NULL;
-    bool alone = !x->room || l->room || strstr(x->names.w[0], x->room->names.w[0]);
-    return alone ? x->names.w[0] : arena_printf(l->a, "%s %s", x->room->names.w[0], x->names.w[0]);
-}
-
-static void add_state(void *ctx, const char *id, const struct home_state *v)
-{
-    struct listing *l = ctx;
-    if (strcmp(v->ability, l->state->ability) != 0 || !v->text ||
-        strcmp(v->text, l->state->to) != 0 || l->n == l->cap)
-        return;
-    const char *name = name_of(l, id);
-    if (name)
-        l->out[l->n++] = name;
-}
-
-const char *home_answer_list(struct arena *a, const struct home_table *t,
-                             const struct home_here *here, const char *room,
-                             const struct home_effect *state)
-{
-    struct listing l = {.a = a, .here = here, .state = state, .cap = 64};
-    const char *text = "";
-    l.out = arena_zalloc_n(a, l.cap, sizeof(*l.out));
-    if (!here->states || !here->file || !l.out)
-        return "";
-    if (room) {
-        const struct home_link_query q = {.types = 1u << HOME_THING_ROOM, .text = room};
-        struct home_link link = home_link_find(a, here->file, t, &q);
-        l.room = link.result == HOME_LINK_THINGS && link.n == 1 ? link.things[0] : NULL;
-        l.prefix = arena_printf(a, "%s_", replaced(a, room, ' ', '_'));
-    }
-    home_states_each(here->states, add_state, &l);
-    for (uint32_t i = 0; i < l.n; i++)
-        text = i == 0         ? l.out[0]
-               : i + 1 == l.n ? arena_printf(a, "%s %s %s", text, t->list_and, l.out[i])
-                              : arena_printf(a, "%s, %s", text, l.out[i]);
-    return text;
 }

@@ -30,9 +30,5 @@ const char *home_answer_number(struct arena *a, const struct home_table *t, doub
 const char *home_answer_state(struct arena *a, const struct home_table *t,
                               const struct home_here *here, const char *id,
                               const struct home_effect *asked);
-/* Names of the things in a state, joined; room NULL: anywhere. "": none. */
-const char *home_answer_list(struct arena *a, const struct home_table *t,
-                             const struct home_here *here, const char *room,
-                             const struct home_effect *state);
 
 #endif

@@ -68,7 +68,6 @@ void home_carry_check(struct arena *a, const struct gate *g, const struct home_d
 }
 
 /* Between the check of the whole action and this one the home may have changed. */
-#define CHANGED "the home has changed meanwhile"
 
 bool home_carry_send(const struct gate *g, struct home_sink *sink, struct home_carry *c,
                      bool confirmed, home_sink_done_fn done, void *ctx)
@@ -78,8 +77,6 @@ bool home_carry_send(const struct gate *g, struct home_sink *sink, struct home_c
     struct gate_verdict v = gate_carry(g, c->listed ? sink : NULL, &c->deed, confirmed, done, ctx);
     c->deed = v.deed; /* the state will be what was sent */
     c->denied = v.answer != GATE_PASS;
-    if (c->denied)
-        c->reason = CHANGED;
     return !c->denied && sink && c->listed;
 }
 
@@ -134,7 +131,7 @@ bool home_carry_end_of(struct arena *a, const struct gate *g, const struct ask_p
         return false;
     struct ask_plan_action *c = then(a, o);
     if (!c || d->number > (double)HOME_DUE_MAX_S) {
-        *denied = "that is more than a year ahead";
+        *denied = home_table_part(a, t, HOME_PART_FAR, NULL, NULL);
         return true;
     }
     c->name = ends->name;
@@ -339,8 +336,6 @@ static void add_say(struct arena *a, const struct home_table *t, struct home_dra
             .say = home_template_fill(a, &t->say[which], get_text, (void *)(uintptr_t)text)};
 }
 
-#define NO_SCHEDULE "only a server (shoal serve) does things later"
-
 /* Handles the schedule's answer. */
 static void settle_later(struct arena *a, const struct home_table *t, struct home_draft *d,
                          const struct home_carry_later *x, bool simulated)
@@ -378,24 +373,23 @@ static void settle_never(struct arena *a, const struct home_table *t, struct hom
     bool rings = x && x->rings != HOME_LATER_ACTION && happens_now(t, o);
     if (rings || (!is_question(t, o) && strcmp(text_of(o, "result"), "scheduled") == 0)) {
         set_result(a, d, i, "scheduled", "simulated", "yes");
-        say_failed(a, t, d, i, NO_SCHEDULE);
+        say_failed(a, t, d, i, home_table_part(a, t, HOME_PART_NO_SCHEDULE, NULL, NULL));
     } else if (happens_now(t, o) && is_cancel(t, o)) {
         set_result(a, d, i, "simulated", NULL, NULL);
-        say_failed(a, t, d, i, NO_SCHEDULE);
+        say_failed(a, t, d, i, home_table_part(a, t, HOME_PART_NO_SCHEDULE, NULL, NULL));
     } else if (happens_now(t, o) && x->effect && ask_plan_field_of(o, "duration_s") &&
                opposite_of(t, x)) {
-        add_say(a, t, d, HOME_SAY_NO_END, NO_SCHEDULE);
+        add_say(a, t, d, HOME_SAY_NO_END, home_table_part(a, t, HOME_PART_NO_SCHEDULE, NULL, NULL));
     }
 }
-
-#define NOT_CONNECTED "nothing is connected for that"
 
 /* Lists are kept by the program itself (home_lists.h). */
 static bool is_list(const struct home_table *t, const struct ask_plan_action *o)
 {
     const struct home_action *x = home_table_action(t, o->name);
     return x && t->lists.add &&
-           (x == t->lists.add || x == t->lists.remove || x == t->lists.clear || x == t->lists.ask);
+           (x == t->lists.add || x == t->lists.remove || x == t->lists.clear ||
+            x == t->lists.create || x == t->lists.ask || x == t->lists.all);
 }
 
 /* Nothing carried the action out. Where only the home's states changed, the reply says so once; a
@@ -413,8 +407,9 @@ static void settle_simulated(struct arena *a, const struct home_table *t, struct
             }
         return;
     }
-    set_result(a, d, i, "simulated", "reason", NOT_CONNECTED);
-    say_failed(a, t, d, i, NOT_CONNECTED);
+    set_result(a, d, i, "simulated", "reason",
+               home_table_part(a, t, HOME_PART_UNCONNECTED, NULL, NULL));
+    say_failed(a, t, d, i, home_table_part(a, t, HOME_PART_UNCONNECTED, NULL, NULL));
 }
 
 /* Combines the results of the deeds of one action. */
@@ -436,9 +431,13 @@ static void settle_now(struct arena *a, const struct home_table *t, struct home_
         acts = true;
         sent |= c->result == HOME_SINK_SENT;
         if (failed && !reason)
-            reason = c->reason                              ? c->reason
-                     : c->result == HOME_SINK_NOT_CONNECTED ? "it is not connected"
-                                                            : "it did not work";
+            reason = c->reason ? c->reason
+                               : home_table_part(a, t,
+                                                 c->denied ? HOME_PART_CHANGED
+                                                 : c->result == HOME_SINK_NOT_CONNECTED
+                                                     ? HOME_PART_OFFLINE
+                                                     : HOME_PART_FAILED,
+                                                 NULL, NULL);
     }
     if (reason) {
         set_result(a, d, i, "failed", "reason", reason);

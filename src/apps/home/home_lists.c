@@ -9,136 +9,6 @@
 #define MAX_OWNER_BYTES 64u
 #define LISTED "listed" /* the value of an item in the store */
 
-/* ---- reading -------------------------------------------------------------------------------- */
-
-struct list_text {
-    struct arena *a;
-    const struct home_table *t;
-    const struct home_words *w; /* as said */
-    struct home_words plain;
-    uint32_t from, to; /* the words between politeness at both ends */
-};
-
-static uint32_t phrase(const struct list_text *r, const struct home_list *l, uint32_t i)
-{
-    uint32_t n = i < r->to ? home_table_phrase(l, &r->plain, i) : 0;
-    return i + n <= r->to ? n : 0;
-}
-
-static bool is_article(const struct list_text *r, uint32_t i)
-{
-    return (home_table_word(r->t, r->plain.w[i]) & HOME_WORD_ARTICLE) != 0;
-}
-
-/* "to my shopping list" up to the end: where it begins; r->to: it does not. An article behind "to"
- * is the surer sign: "to my to do list". */
-static uint32_t find_place(const struct list_text *r, uint32_t from, const char **list)
-{
-    const struct home_lists_table *l = &r->t->lists;
-    *list = l->usual;
-    if (r->to == 0 || !home_table_lists(&l->words, r->plain.w[r->to - 1]))
-        return r->to;
-    for (uint32_t sure = 2; sure-- > 0;)
-        for (uint32_t i = r->to - 1; i > from; i--) {
-            uint32_t n = phrase(r, &l->places, i - 1), name = i - 1 + n;
-            if (n == 0 && i - 1 > from) /* nothing in front of the name: "clear the list" */
-                continue;
-            if (sure && (n == 0 || name >= r->to || !is_article(r, name)))
-                continue;
-            while (name < r->to && is_article(r, name))
-                name++;
-            if (name + 1 < r->to)
-                *list = home_words_join(r->a, &r->plain, name, r->to - 1);
-            return i - 1;
-        }
-    return r->to;
-}
-
-/* The items of words from..to-1: split at commas and joining words. */
-static uint32_t split_items(const struct list_text *r, uint32_t from, uint32_t to, const char **out)
-{
-    uint32_t n = 0, start = from;
-    for (uint32_t i = from; i <= to && n < ASK_PLAN_MAX_ITEMS; i++) {
-        bool joins = i < to && (home_table_word(r->t, r->plain.w[i]) & HOME_WORD_JOIN);
-        bool comma = i > start && i <= to && home_words_end_in(r->w->w[i - 1], ",;");
-        if (i < to && !joins && !comma)
-            continue;
-        while (start < i && is_article(r, start))
-            start++;
-        const char *item =
-            home_words_trim_end(r->a, home_words_join(r->a, r->w, start, i), HOME_WORDS_CLOSING);
-        if (*item && strlen(item) <= MAX_ITEM_BYTES)
-            out[n++] = item;
-        start = i + joins;
-    }
-    return n;
-}
-
-static void add_action(const struct list_text *r, struct home_draft *d, const struct home_action *x,
-                       const char *list, const char **items, uint32_t n)
-{
-    struct ask_plan_action *o = arena_zalloc(r->a, sizeof(*o));
-    if (!o || !home_draft_reserve(r->a, d))
-        return;
-    o->name = x->name;
-    if (n == 1)
-        o->fields[o->n_fields++] = (struct ask_plan_field){.key = "item", .text = items[0]};
-    else if (n > 1)
-        o->fields[o->n_fields++] =
-            (struct ask_plan_field){.key = "item", .items = items, .n_items = n};
-    o->fields[o->n_fields++] = (struct ask_plan_field){.key = "list", .text = list};
-    o->fields[o->n_fields++] = (struct ask_plan_field){.key = "result", .text = "done"};
-    d->actions[d->n_actions++] = o;
-    d->lines[d->n_lines++] = (struct home_draft_line){.say = "", .action = d->n_actions};
-}
-
-bool home_lists_read(struct arena *a, const struct home_table *t, const struct home_words *words,
-                     const struct home_words *said, struct home_draft *draft)
-{
-    const struct home_lists_table *l = &t->lists;
-    struct list_text r = {.a = a, .t = t, .w = said->n == words->n ? said : words};
-    const char **items = arena_zalloc_n(a, ASK_PLAN_MAX_ITEMS, sizeof(*items)), *list;
-    r.plain = home_words_plain_all(a, words);
-    r.to = r.plain.n;
-    if (!l->add || !items || r.plain.n > 40)
-        return false;
-    for (uint32_t i = 1; i < r.plain.n; i++) /* "eggs, sorry, milk" */
-        if (home_table_phrase(&t->reword.corrects, &r.plain, i) > 0 ||
-            home_table_phrase(&t->cues[HOME_SPEECH_RETRACT], &r.plain, i) > 0)
-            return false;
-    while (r.from < r.to && (home_table_word(t, r.plain.w[r.from]) & HOME_WORD_POLITE))
-        r.from++;
-    while (r.to > r.from && (home_table_word(t, r.plain.w[r.to - 1]) & HOME_WORD_POLITE))
-        r.to--;
-    const struct {
-        const struct home_list *verbs;
-        const struct home_action *action;
-        bool items, asks;
-    } ways[] = {{&l->add_words, l->add, true, false},
-                {&l->remove_words, l->remove, true, false},
-                {&l->clear_words, l->clear, false, false},
-                {&l->ask_words, l->ask, false, true},
-                {&l->has_words, l->ask, true, true}};
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        uint32_t verb = phrase(&r, ways[i].verbs, r.from), from = r.from + verb;
-        uint32_t place = verb ? find_place(&r, from, &list) : r.to;
-        if (place == r.to || (!ways[i].items && place > from) || (ways[i].items && place == from))
-            continue;
-        uint32_t n = ways[i].items ? split_items(&r, from, place, items) : 0;
-        bool all = n == 1 && home_table_lists(&l->all, home_words_lower(a, items[0]));
-        if (ways[i].items && n == 0)
-            continue;
-        if (all && ways[i].action == l->remove)
-            add_action(&r, draft, l->clear, list, NULL, 0);
-        else
-            add_action(&r, draft, ways[i].action, list, items, n);
-        return a->rc == 0;
-    }
-    return false;
-}
-
-/* ---- doing ---------------------------------------------------------------------------------- */
-
 struct collecting {
     struct arena *a;
     const char *id;
@@ -257,6 +127,37 @@ static const char *do_ask(const struct doing *d)
                d->list);
 }
 
+struct naming { /* the names of an owner's lists, each once */
+    struct collecting c;
+    size_t owner; /* bytes of "OWNER/" */
+};
+
+static void collect_name(void *ctx, const char *id, const struct home_state *v)
+{
+    struct naming *n = ctx;
+    struct collecting *c = &n->c;
+    (void)v;
+    if (strncmp(id, c->id, n->owner) != 0 || c->n == c->cap)
+        return;
+    for (uint32_t i = 0; i < c->n; i++)
+        if (strcmp(c->items[i], id + n->owner) == 0)
+            return;
+    c->items[c->n++] = arena_printf(c->a, "%s", id + n->owner);
+}
+
+/* Which lists hold something: one without items is not kept. */
+static const char *do_all(const struct doing *d)
+{
+    struct naming n = {.c = {.a = d->a, .id = d->has.id, .cap = ASK_PLAN_MAX_LIST}};
+    n.c.items = arena_zalloc_n(d->a, n.c.cap, sizeof(*n.c.items));
+    n.owner = (size_t)(strrchr(d->has.id, '/') - d->has.id) + 1;
+    if (n.c.items)
+        home_states_each(d->lists, collect_name, &n);
+    return n.c.n > 0
+               ? say(d->a, d->t, HOME_SAY_LIST_NAMES, joined(d->a, d->t, n.c.items, n.c.n), "")
+               : say(d->a, d->t, HOME_SAY_LIST_NONE, "", "");
+}
+
 /* A copy of the action with another result, and with the items of the list as they are now. */
 static void set_result(struct doing *d, struct home_draft *draft, uint32_t i, const char *result)
 {
@@ -292,6 +193,7 @@ static void settle(struct doing *d, struct home_draft *draft, uint32_t i,
     const char *text = x == l->add      ? do_add(d)
                        : x == l->remove ? do_remove(d)
                        : x == l->clear  ? do_clear(d)
+                       : x == l->all    ? do_all(d)
                                         : do_ask(d);
     set_result(d, draft, i, text ? "done" : "failed");
     for (uint32_t k = 0; k < draft->n_lines; k++)
@@ -309,9 +211,10 @@ void home_lists_settle(struct arena *a, const struct home_table *t, struct home_
         const struct ask_plan_action *o = draft->actions[i];
         const struct home_action *x = home_table_action(t, o->name);
         const char *list = ask_plan_text_of(o, "list"), *result = ask_plan_text_of(o, "result");
-        bool ours = x && (x == l->add || x == l->remove || x == l->clear || x == l->ask);
-        bool now = result && (strcmp(result, "done") == 0 || x == l->ask);
-        if (!ours || !now || (x == l->ask && strcmp(result, "ask") == 0))
+        bool asks = x && (x == l->ask || x == l->all);
+        bool ours = x && (asks || x == l->add || x == l->remove || x == l->clear || x == l->create);
+        bool now = result && (strcmp(result, "done") == 0 || asks);
+        if (!ours || !now || (asks && strcmp(result, "ask") == 0))
             continue;
         struct doing d = {.a = a, .t = t, .lists = lists, .list = list ? list : l->usual};
         d.has = (struct collecting){.a = a, .cap = ASK_PLAN_MAX_LIST};

@@ -99,7 +99,6 @@ static struct home_focus copy_focus(struct arena *a, const struct home_focus *f)
     out.device = copy(a, f->device);
     out.room = copy(a, f->room);
     out.machine = copy(a, f->machine);
-    out.said = copy(a, f->said);
     out.last = copy(a, f->last);
     out.pending = copy(a, f->pending);
     out.kept = copy(a, f->kept);

@@ -24,10 +24,6 @@ struct home_memory;
 
 struct home_focus { /* the last things mentioned; NULL: none of that kind */
     const char *device, *room, *machine;
-    const char *said;              /* the words of the last command; NULL: none */
-    uint32_t room_from, room_to;   /* where it names the room; room_to 0: nowhere */
-    uint32_t thing_from, thing_to; /* the device or machine */
-    uint32_t value_from, value_to; /* a number: a value, a duration, a time */
     /* Of a reader (read/read_lines.h): the last plan, what was asked back, and the plan's words. */
     const char *last, *pending, *kept;
 };

@@ -5,40 +5,15 @@
 
 #include "apps/home/later/home_due.h"
 
-/* Where a phrase of the list occurs; n 0: nowhere. */
-static uint32_t find_phrase(const struct home_words *w, const struct home_list *l, uint32_t *n)
-{
-    for (uint32_t i = 0; i < w->n; i++) {
-        uint32_t best = 0;
-        for (uint32_t k = 0; k < l->n; k++) {
-            uint32_t len = home_words_phrase(w, i, l->w[k]);
-            best = len > best ? len : best;
-        }
-        *n = best;
-        if (best > 0)
-            return i;
-    }
-    *n = 0;
-    return 0;
-}
-
 struct search {
     struct arena *a;
     const struct home_table *t;
-    const struct home_words *plain;
-    bool *used; /* words that name no single entry */
+    const struct home_recall_query *q;
+    struct home_words which; /* words that say which one */
     struct home_recall *out;
-    bool begins;   /* it begins with a word that asks for a list */
-    bool named;    /* words say which one */
-    bool any_kind; /* the kind does not matter */
+    bool any_kind;
     int64_t now_ms;
 };
-
-static void use(struct search *s, uint32_t from, uint32_t n)
-{
-    for (uint32_t i = from; i < from + n && i < s->plain->n; i++)
-        s->used[i] = true;
-}
 
 /* Does a text have the word, in the singular or plural? */
 static bool has_word(struct arena *a, const char *text, const char *word)
@@ -58,11 +33,10 @@ static bool has_word(struct arena *a, const char *text, const char *word)
 
 static bool fits(struct search *s, const struct home_later_entry *x)
 {
-    if (!s->any_kind && x->kind != s->out->kind)
+    if (!s->any_kind && x->kind != s->q->kind)
         return false;
-    for (uint32_t i = 0; i < s->plain->n; i++)
-        if (!s->used[i] && !has_word(s->a, x->what, s->plain->w[i]) &&
-            !has_word(s->a, x->said, s->plain->w[i]))
+    for (uint32_t i = 0; i < s->which.n; i++)
+        if (!has_word(s->a, x->what, s->which.w[i]) && !has_word(s->a, x->said, s->which.w[i]))
             return false;
     return true;
 }
@@ -76,93 +50,48 @@ static void add_fitting(void *ctx, const struct home_later_entry *x)
     const char *when = x->counted ? home_due_left(s->a, s->t, (x->due_ms - s->now_ms + 999) / 1000)
                                   : home_due_words(s->a, s->t, x->due_ms / 1000, s->now_ms / 1000);
     out->ids[out->n] = arena_printf(s->a, "%llu", (unsigned long long)x->id);
-    out->names[out->n++] = out->want == HOME_RECALL_LIST
-                               ? arena_printf(s->a, "%s (%s)", x->what, when)
-                               : arena_printf(s->a, "%s", x->what);
+    out->names[out->n++] = s->q->due ? arena_printf(s->a, "%s (%s)", x->what, when)
+                                     : arena_printf(s->a, "%s", x->what);
 }
 
-/* What the user wants, from the words and the model's action. */
-static void read_want(struct search *s, const struct home_recall_query *q)
+/* Words that say which one: not "cancel", "timer", "the", "please". */
+static void choose_words(struct search *s, const struct home_words *w)
 {
     const struct home_later_table *l = &s->t->later;
-    struct home_recall *out = s->out;
-    bool kind_said = false, cancels = false;
-    uint32_t n, at;
-    for (uint32_t k = HOME_LATER_COUNT; k-- > 0 && !kind_said;) {
-        at = find_phrase(s->plain, &l->words[k], &n);
-        if (n == 0)
-            continue;
-        kind_said = true;
-        out->kind = (enum home_later_kind)k;
-        const char *last = s->plain->w[at + n - 1];
-        out->all = k != HOME_LATER_ACTION && last[strlen(last) - 1] == 's';
-        use(s, at, n);
-    }
-    for (uint32_t k = 0; k < HOME_LATER_COUNT && q->action; k++)
-        if (q->action == l->cancel[k]) {
-            cancels = true;
-            out->kind = kind_said ? out->kind : (enum home_later_kind)k;
+    s->which.w = arena_zalloc_n(s->a, (size_t)w->n + 1, sizeof(*s->which.w));
+    s->any_kind = s->q->kind == HOME_LATER_ACTION;
+    for (uint32_t i = 0, n; s->which.w && i<w->n; i += n> 0 ? n : 1) {
+        const char *word = w->w[i];
+        n = home_table_phrase(&l->cancel_words, w, i);
+        for (uint32_t k = 0; n == 0 && k < HOME_LATER_COUNT; k++) {
+            n = home_table_phrase(&l->words[k], w, i);
+            s->any_kind |= n > 0 && k == HOME_LATER_ACTION; /* "what is scheduled" */
         }
-    at = find_phrase(s->plain, &l->cancel_words, &n);
-    /* "turn off the alarm" may mean the house: the model must have recognised an alarm clock */
-    bool told = n > 0 && at <= 2 && kind_said && out->kind != HOME_LATER_ALARM;
-    if (!q->asks && (cancels || told)) {
-        out->want = HOME_RECALL_CANCEL;
-        use(s, at, n);
-        return;
+        if (n == 0 && !home_table_lists(&l->all, word) && !home_table_lists(&l->skip, word) &&
+            !home_table_lists(&s->t->articles, word) && !home_table_lists(&s->t->polite, word))
+            s->which.w[s->which.n++] = word;
     }
-    bool other = q->action && q->action->reason; /* alarms of machines */
-    at = find_phrase(s->plain, &l->list_words, &n);
-    s->begins = at <= 1;
-    if (q->action == l->list || (kind_said && n > 0 && !other)) {
-        out->want = HOME_RECALL_LIST;
-        out->kind = kind_said ? out->kind : HOME_LATER_TIMER;
-    }
-}
-
-/* "pasta timer": the words that say which one, and the kind. */
-static const char *said(struct search *s)
-{
-    const struct home_list *kind = &s->t->later.words[s->out->kind];
-    const char *text = "";
-    for (uint32_t i = 0; i < s->plain->n; i++)
-        if (!s->used[i])
-            text = arena_printf(s->a, "%s%s ", text, s->plain->w[i]);
-    return arena_printf(s->a, "%s%s", text, kind->n ? kind->w[0] : "");
 }
 
 struct home_recall home_recall_find(struct arena *a, const struct home_table *t,
                                     struct home_later *l, const struct home_recall_query *q)
 {
     struct home_recall out = {.what = ""};
-    struct search s = {.a = a, .t = t, .plain = q->plain, .out = &out};
-    s.used = arena_zalloc_n(a, (size_t)q->plain->n + 1, sizeof(*s.used));
+    struct search s = {.a = a, .t = t, .q = q, .out = &out};
+    const struct home_list *kind = &t->later.words[q->kind];
     out.ids = arena_zalloc_n(a, HOME_LATER_MAX, sizeof(*out.ids));
     out.names = arena_zalloc_n(a, HOME_LATER_MAX, sizeof(*out.names));
-    if (!t->later.list || !l || a->rc < 0 || q->plain->n == 0)
-        return out;
-    read_want(&s, q);
-    if (out.want == HOME_RECALL_NOTHING)
+    if (q->words)
+        choose_words(&s, q->words);
+    if (a->rc < 0)
         return out;
     s.now_ms = home_later_now_ms(l);
-    for (uint32_t i = 0; i < q->plain->n; i++) {
-        const char *w = q->plain->w[i];
-        bool all = home_table_lists(&t->later.all, w);
-        out.all |= all;
-        s.used[i] |= all || out.want == HOME_RECALL_LIST || home_table_lists(&t->later.skip, w) ||
-                     (home_table_word(t, w) & (HOME_WORD_ARTICLE | HOME_WORD_POLITE));
-        s.named |= !s.used[i];
-    }
-    s.any_kind = out.kind == HOME_LATER_ACTION;
     home_later_each(l, add_fitting, &s);
-    if (out.n == 0 && s.named) { /* "the heating timer" may be an action */
-        s.any_kind = true;
+    s.any_kind = true;
+    if (out.n == 0 && s.which.n > 0)
         home_later_each(l, add_fitting, &s);
-    }
-    bool own = out.kind != HOME_LATER_ALARM; /* a machine has alarms too */
-    for (uint32_t i = 0; i < q->plain->n; i++)
-        own |= home_table_lists(&t->later.own, q->plain->w[i]);
-    out.sure = out.want == HOME_RECALL_CANCEL ? out.n > 0 || !s.named : own && s.begins;
-    out.what = said(&s);
+    for (uint32_t i = 0; i < s.which.n; i++)
+        out.what = arena_printf(a, "%s%s ", out.what, s.which.w[i]);
+    out.what = arena_printf(a, "%s%s", out.what, kind->n ? kind->w[0] : "");
     return out;
 }

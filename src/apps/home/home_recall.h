@@ -1,5 +1,4 @@
-/* home_recall.h - finds the scheduled entries that a text refers to: "what timers are set?",
- * "cancel the heating timer".
+/* home_recall.h - finds the scheduled entries that words mean: "the pasta timer".
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the table.
@@ -10,23 +9,20 @@
 #include "apps/home/later/home_later.h"
 #include "apps/home/table/home_words.h"
 
-struct home_recall {
-    enum { HOME_RECALL_NOTHING, HOME_RECALL_LIST, HOME_RECALL_CANCEL } want;
+struct home_recall_query {
     enum home_later_kind kind;
-    bool sure;        /* the words alone say so */
-    bool all;         /* the clause means all of them */
+    const struct home_words *words; /* which one; NULL or none: all of the kind */
+    bool due;                       /* names say when: "pasta (4 minutes)" */
+};
+
+struct home_recall {
     const char *what; /* as it was said: "pasta timer" */
     const char **ids, **names;
-    uint32_t n; /* the matching entries */
+    uint32_t n; /* the entries */
 };
 
-struct home_recall_query {
-    const struct home_words *plain;
-    bool asks;                        /* it is a question */
-    const struct home_action *action; /* the model's action; NULL: none */
-};
-
-/* want is HOME_RECALL_NOTHING if the text is about something else. */
+/* An entry of another kind is found too, if no other one has all of the words: "the heating timer"
+ * may switch the heating. */
 struct home_recall home_recall_find(struct arena *a, const struct home_table *t,
                                     struct home_later *l, const struct home_recall_query *q);
 

@@ -28,6 +28,20 @@ static bool take(const char **p, const char *text)
     return true;
 }
 
+/* Moves *p past one of the texts of a list, each with this text before and after it. */
+static bool take_any(const char **p, const char *before, const struct home_list *l,
+                     const char *after)
+{
+    for (uint32_t i = 0; i < l->n; i++) {
+        const char *q = *p;
+        if (take(&q, before) && take(&q, l->w[i]) && take(&q, after)) {
+            *p = q;
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *replace(struct arena *a, const char *text, const char *from, const char *to)
 {
     const char *at = strstr(text, from);
@@ -63,19 +77,29 @@ static bool is_ten(int32_t n)
     return n >= 20 && n < 100 && n % 10 == 0;
 }
 
-/* "12,000" is 12000: one to three digits, then groups of three. */
-static const char *without_commas(struct arena *a, const char *w)
+/* "21,5" is 21.5 where a comma is the decimal point. */
+static const char *with_point(struct arena *a, const struct home_table *t, const char *w)
 {
-    size_t n = strspn(w, DIGITS), at = n;
-    if (n == 0 || n > 3 || w[n] != ',')
+    const size_t sign = *w == '-' || *w == '+', n = sign + strspn(w + sign, DIGITS);
+    if (t->decimal == '.' || n == sign || w[n] != t->decimal || strspn(w + n + 1, DIGITS) == 0)
         return w;
+    return arena_printf(a, "%.*s.%s", (int)n, w, w + n + 1);
+}
+
+/* "12,000" is 12000: one to three digits, then groups of three. */
+static const char *without_groups(struct arena *a, const struct home_table *t, const char *w)
+{
+    const char mark = t->decimal == '.' ? ',' : '.';
+    size_t n = strspn(w, DIGITS), at = n;
+    if (n == 0 || n > 3 || w[n] != mark)
+        return with_point(a, t, w);
     const char *out = arena_printf(a, "%.*s", (int)n, w);
-    while (w[at] == ',' && strspn(w + at + 1, DIGITS) == 3) {
+    while (w[at] == mark && strspn(w + at + 1, DIGITS) == 3) {
         out = arena_printf(a, "%s%.*s", out, 3, w + at + 1);
         at += 4;
     }
-    return at > n && !(w[at] >= '0' && w[at] <= '9') && w[at] != ','
-               ? arena_printf(a, "%s%s", out, w + at)
+    return at > n && !(w[at] >= '0' && w[at] <= '9') && w[at] != mark
+               ? with_point(a, t, arena_printf(a, "%s%s", out, w + at))
                : w;
 }
 
@@ -93,7 +117,7 @@ static struct home_words number_words(struct arena *a, const struct home_table *
     if (!out.w)
         return out;
     for (uint32_t i = 0; i < in.n; i++) {
-        in.w[i] = without_commas(a, in.w[i]);
+        in.w[i] = without_groups(a, t, in.w[i]);
         const char *dash = strchr(in.w[i], '-');
         const char *ten = dash ? arena_printf(a, "%.*s", (int)(dash - in.w[i]), in.w[i]) : "";
         int32_t unit = dash ? number_of(t, dash + 1) : -1;
@@ -114,6 +138,9 @@ static int64_t whole_at(const struct home_table *t, const struct home_words *w, 
     uint32_t last = *i;
     for (uint32_t k = *i; k < w->n && total < 1000000000; k++) {
         int64_t n = number_of(t, w->w[k]);
+        if (n < 0 && is_ten((int32_t)(cur % 100)) && home_table_lists(&t->number_join, w->w[k]) &&
+            k + 1 < w->n && number_of(t, w->w[k + 1]) > 0 && number_of(t, w->w[k + 1]) < 10)
+            continue; /* "vingt et un" */
         if (n < 0 && k == *i && all_digits(w->w[k]) && strlen(w->w[k]) <= 9)
             n = strtol(w->w[k], NULL, 10);
         if (n >= 0 && (cur < 0 || (is_ten((int32_t)(cur % 100)) && n > 0 && n < 10) ||
@@ -226,8 +253,11 @@ static const char *show_unit(struct arena *a, const struct home_unit *u, const c
 /* "half", "maximum"; NULL: no such word. */
 static const struct home_pair *amount_of(const struct home_table *t, const char *text)
 {
+    const char *rest = text;
+    while (take_any(&rest, "", &t->articles, " "))
+        ;
     for (uint32_t i = 0; i < t->amounts.n; i++)
-        if (strcmp(t->amounts.p[i].from, text) == 0)
+        if (strcmp(t->amounts.p[i].from, text) == 0 || strcmp(t->amounts.p[i].from, rest) == 0)
             return &t->amounts.p[i];
     return NULL;
 }
@@ -358,7 +388,7 @@ struct home_value home_values_duration(struct arena *a, const struct home_table 
             continue;
         }
         const char *u = p + n + strspn(p + n, " -");
-        size_t nu = strspn(u, "abcdefghijklmnopqrstuvwxyz");
+        size_t nu = strcspn(u, " .,;:!?-+()\"'" DIGITS);
         if (nu == 0) {
             p += n;
             continue;
@@ -384,46 +414,72 @@ struct home_value home_values_duration(struct arena *a, const struct home_table 
 
 /* ---- times and dates ------------------------------------------------------------------------ */
 
-/* Moves *p past one of the texts of a list, each with this text before and after it. */
-static bool take_any(const char **p, const char *before, const struct home_list *l,
-                     const char *after)
+/* Minutes: "20", "a quarter"; -1: none. */
+static int take_minutes(const struct home_table *t, const char **p)
 {
-    for (uint32_t i = 0; i < l->n; i++) {
-        const char *q = *p;
-        if (take(&q, before) && take(&q, l->w[i]) && take(&q, after)) {
-            *p = q;
-            return true;
-        }
+    for (uint32_t i = 0; i < t->time_parts.n; i++)
+        if (take(p, t->time_parts.p[i].from))
+            return (int)t->time_parts.p[i].number;
+    size_t n = strspn(*p, DIGITS);
+    if (n == 0 || n > 3)
+        return -1;
+    int m = (int)strtol(*p, NULL, 10);
+    *p += n;
+    return m;
+}
+
+static void set_clock(int whole, int minutes, bool past, int *hour, int *minute)
+{
+    *hour = past ? whole : whole == 1 ? 12 : whole == 0 ? 23 : whole - 1;
+    *minute = past ? minutes : 60 - minutes;
+}
+
+/* "halb 7": minutes before the hour behind them. */
+static bool clock_before(const struct home_table *t, const char *p, int *hour, int *minute)
+{
+    for (uint32_t i = 0; i < t->time_before.n; i++) {
+        const char *q = p;
+        if (!take(&q, t->time_before.p[i].from) || !take(&q, " ") || !all_digits(q) ||
+            strlen(q) > 2)
+            continue;
+        set_clock((int)strtol(q, NULL, 10), (int)t->time_before.p[i].number, false, hour, minute);
+        return true;
     }
     return false;
+}
+
+/* "7 y media", "8 moins le quart": the hour first. */
+static bool clock_after(const struct home_table *t, const char *p, int *hour, int *minute)
+{
+    const size_t n = strspn(p, DIGITS);
+    const int whole = n > 0 && n < 3 ? (int)strtol(p, NULL, 10) : -1;
+    const char *q = p + n;
+    if (whole >= 0 && strcmp(q, ".5") == 0) { /* "7 y media", as a number */
+        set_clock(whole, 30, true, hour, minute);
+        return true;
+    }
+    const bool past = take_any(&q, " ", &t->time_past, " ");
+    if (whole < 0 || (!past && !take_any(&q, " ", &t->time_to, " ")))
+        return false;
+    const int m = take_minutes(t, &q);
+    (void)take_any(&q, " ", &t->time_minutes, "");
+    set_clock(whole, m, past, hour, minute);
+    return m >= 0 && !*q;
 }
 
 /* "half past 7", "20 to 9": true and the time. */
 static bool spoken_clock(const struct home_table *t, const char *p, int *hour, int *minute)
 {
-    int m = -1;
-    for (uint32_t i = 0; m < 0 && i < t->time_parts.n; i++)
-        if (take(&p, t->time_parts.p[i].from))
-            m = (int)t->time_parts.p[i].number;
-    if (m < 0) {
-        size_t n = strspn(p, DIGITS);
-        if (n == 0 || n > 3)
-            return false;
-        m = (int)strtol(p, NULL, 10);
-        p += n;
-    }
+    const int m = take_minutes(t, &p);
+    if (m < 0)
+        return false;
     (void)take_any(&p, " ", &t->time_minutes, "");
     bool past = take_any(&p, " ", &t->time_past, " ");
     if (!past && !take_any(&p, " ", &t->time_to, " "))
         return false;
     if (!all_digits(p) || strlen(p) > 2)
         return false;
-    *hour = (int)strtol(p, NULL, 10);
-    *minute = m;
-    if (!past) {
-        *hour = *hour == 1 ? 12 : *hour == 0 ? 23 : *hour - 1;
-        *minute = 60 - m;
-    }
+    set_clock((int)strtol(p, NULL, 10), m, past, hour, minute);
     return true;
 }
 
@@ -435,7 +491,7 @@ static bool written_clock(const char *t, int *hour, int *minute, size_t *hour_di
         return false;
     if (t[n] && strchr(":. ", t[n])) {
         more = strspn(t + n + 1, DIGITS);
-        if (more == 0 || more > 2)
+        if (more == 0 || more > 2 || (more == 1 && t[n] == '.')) /* "7.5" is no time */
             return false;
         *minute = (int)strtol(t + n + 1, NULL, 10);
     } else {
@@ -464,7 +520,7 @@ struct home_value home_values_clock(struct arena *a, const struct home_table *t,
 {
     const char *p = replace_all(a, home_values_digits(a, t, text), &t->time_replace);
     const char *low = home_words_lower(a, text), *show = "";
-    p = home_words_trim_end(a, p + strspn(p, " "), " ");
+    p = home_words_trim_end(a, p + strspn(p, " "), " :");
     for (uint32_t i = 0; i < t->time_words.n; i++)
         if (strcmp(t->time_words.p[i].from, p) == 0)
             return (struct home_value){
@@ -473,7 +529,8 @@ struct home_value home_values_clock(struct arena *a, const struct home_table *t,
     const char *half = am ? t->time_am.w[0] : pm ? t->time_pm.w[0] : NULL;
     int hour = 0, minute = 0;
     size_t hour_digits = 0;
-    if (!spoken_clock(t, p, &hour, &minute) && !written_clock(p, &hour, &minute, &hour_digits))
+    if (!(t->hour_first ? clock_after : spoken_clock)(t, p, &hour, &minute) &&
+        !clock_before(t, p, &hour, &minute) && !written_clock(p, &hour, &minute, &hour_digits))
         return (struct home_value){.show = low, .text = low, .wrong = strpbrk(low, DIGITS) != NULL};
     if (hour > 23 || minute > 59 || minute < 0)
         return (struct home_value){.show = low, .text = low, .wrong = true};

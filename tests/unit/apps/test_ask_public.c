@@ -226,19 +226,18 @@ static void test_given_engines(void **state)
 {
     (void)state;
     static struct got g;
-    struct shoal_engine *encoder = NULL, *reply = NULL;
-    struct shoal_engine_opts eo = {.size = sizeof(eo), .int8 = true};
+    struct shoal_engine *reader = NULL, *reply = NULL;
     struct shoal_ask *own;
     struct shoal_ask_request *r;
     struct err e = {0};
-    if (shoal_engine_open(&encoder, MODELS "/command.gguf", &eo, &e) < 0 ||
+    if (shoal_engine_open(&reader, MODELS "/reader.gguf", NULL, &e) < 0 ||
         shoal_engine_open(&reply, MODELS "/reply.gguf", NULL, &e) < 0)
         fail_msg("%s", e.msg);
     struct shoal_ask_opts o = {.size = sizeof(o),
                                .models = SHOAL_TEST_DATA "/none",
                                .table = MODELS "/home.json",
-                               .encoder = encoder,
-                               .act = encoder,
+                               .home = MODELS "/demo-home.yaml",
+                               .reader = reader,
                                .reply = reply};
     if (shoal_ask_open(&own, &o, &e) < 0)
         fail_msg("%s", e.msg);
@@ -257,13 +256,13 @@ static void test_given_engines(void **state)
     assert_string_equal(first, g.reply);
     shoal_ask_free(r);
 
-    o.encoder = reply; /* cannot classify */
+    o.reader = reply; /* writes no plans */
     assert_int_equal(shoal_ask_open(&own, &o, NULL), SHOAL_EUNSUPPORTED);
-    o.encoder = NULL; /* then the folder is required */
+    o.reader = NULL; /* then the folder is required */
     assert_int_equal(shoal_ask_open(&own, &o, NULL), SHOAL_ENOTFOUND);
     struct shoal_engine_info info = {.size = sizeof(info)};
-    assert_int_equal(shoal_engine_info(encoder, &info), 0); /* still open */
-    shoal_engine_close(encoder);
+    assert_int_equal(shoal_engine_info(reader, &info), 0); /* still open */
+    shoal_engine_close(reader);
     shoal_engine_close(reply);
 }
 

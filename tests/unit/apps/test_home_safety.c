@@ -1,5 +1,4 @@
-/* test_home_safety.c - what keeps actions safe: cues, corrections, risk, limits,
- * confirmations, and truthful replies. */
+/* test_home_safety.c - what keeps actions safe: confirmations, and truthful replies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,21 +8,14 @@
 #include <cmocka.h>
 
 #include "apps/home/home_memory.h"
-#include "apps/home/home_speech.h"
 #include "apps/home/home_truth.h"
 
-static struct home_table *table;
 static struct arena a;
 
 static int setup(void **state)
 {
-    struct err e = {0};
     (void)state;
     arena_init(&a, 1 << 22);
-    if (home_table_open(&table, SHOAL_TEST_DATA "/../../models/home.json", &e) < 0) {
-        print_error("%s\n", e.msg);
-        return -1;
-    }
     return 0;
 }
 
@@ -31,89 +23,7 @@ static int teardown(void **state)
 {
     (void)state;
     arena_fini(&a);
-    home_table_close(table);
     return 0;
-}
-
-static struct home_words plain(const char *text)
-{
-    struct home_words w = home_words_split(&a, text);
-    return home_words_plain_all(&a, &w);
-}
-
-/* Rules that hold whatever the model says. */
-static void test_cues_prevent(void **state)
-{
-    static const struct {
-        const char *text;
-        enum home_speech speech;
-    } cases[] = {
-        {"turn off the lights", HOME_SPEECH_COMMAND},
-        {"could you turn off the lights", HOME_SPEECH_COMMAND},
-        {"do not unlock the front door", HOME_SPEECH_NEGATE},
-        {"please don\xe2\x80\x99t stop the pump", HOME_SPEECH_NEGATE},
-        {"don't forget to lock the door", HOME_SPEECH_COMMAND},
-        {"you shouldn't have opened the gate", HOME_SPEECH_NEGATE},
-        {"my wife told me to unlock the back door", HOME_SPEECH_REPORT},
-        {"what happens if I turn off the freezer", HOME_SPEECH_ASK},
-        {"hey did you lock the door", HOME_SPEECH_ASK},
-        {"lock the door if it rains", HOME_SPEECH_SUPPOSE},
-        {"turn off the light if you can", HOME_SPEECH_COMMAND},
-        {"open the gate no wait", HOME_SPEECH_RETRACT},
-        {"turn off all lights except the kitchen", HOME_SPEECH_NEGATE},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct home_words w = plain(cases[i].text);
-        enum home_speech s = home_speech_cue(table, &w, NULL);
-        if (s != cases[i].speech)
-            fail_msg("%s: %s", cases[i].text, home_table_speech_name(s));
-    }
-    const bool covered[] = {false, false, true, true, true, true};
-    struct home_words w = plain("text Anna don't open the door"); /* quoted text is not a cue */
-    assert_int_equal(home_speech_cue(table, &w, covered), HOME_SPEECH_COMMAND);
-}
-
-static const char *pieces(const char *text, const struct home_part *parts, uint32_t n_parts)
-{
-    struct home_words w = home_words_split(&a, text);
-    struct home_said *said;
-    uint32_t n = home_speech_pieces(&a, table, &w, parts, n_parts, &said, 16);
-    const char *out = "";
-    for (uint32_t i = 0; i < n; i++)
-        out = arena_printf(&a, "%s%s%s: %s", out, i ? " | " : "",
-                           home_table_speech_name(said[i].speech), said[i].text);
-    return out;
-}
-
-static void test_corrections_are_applied(void **state)
-{
-    (void)state;
-    assert_string_equal(
-        pieces("open the garage, no wait, close it",
-               (const struct home_part[]){{0, 5, HOME_SPEECH_RETRACT, 1}, {5, 7, 0, 1}}, 2),
-        "retract: open the garage | command: close it");
-    assert_string_equal(pieces("set the heating to 20 no 22 degrees",
-                               (const struct home_part[]){{0, 4, HOME_SPEECH_COMMAND, 1},
-                                                          {4, 6, HOME_SPEECH_RETRACT, 1},
-                                                          {6, 8, HOME_SPEECH_COMMAND, 1}},
-                               3),
-                        "command: set the heating to 22 degrees");
-    assert_string_equal(
-        pieces("turn off the tv and lock the door", (const struct home_part[]){{0, 8, 0, 1}}, 1),
-        "command: turn off the tv | command: lock the door");
-    /* the rest of the sentence shows that this is not a command */
-    assert_string_equal(
-        pieces("in case of fire, open the gate", (const struct home_part[]){{4, 7, 0, 1}}, 1),
-        "none: in case of fire | suppose: open the gate");
-    assert_string_equal(
-        pieces("lock the door the moment he leaves", (const struct home_part[]){{0, 3, 0, 1}}, 1),
-        "suppose: lock the door | none: the moment he leaves");
-    assert_string_equal(pieces("lock the door but don't turn off the light",
-                               (const struct home_part[]){{0, 3, HOME_SPEECH_COMMAND, 1},
-                                                          {3, 9, HOME_SPEECH_NEGATE, 1}},
-                               2),
-                        "command: lock the door | negate: but don't turn off the light");
 }
 
 static void test_memory_keeps_and_forgets(void **state)
@@ -168,11 +78,10 @@ static void test_memory_keeps_and_forgets(void **state)
 
     home_memory_set_focus(
         m, "anna/1", s,
-        &(struct home_focus){.device = "lights", .room = "kitchen", .said = "on", .room_to = 1});
+        &(struct home_focus){.device = "lights", .room = "kitchen", .last = "on @l"});
     home_memory_focus(m, "anna/1", 2 * s, &a, &f);
     assert_string_equal(f.room, "kitchen");
-    assert_string_equal(f.said, "on");
-    assert_int_equal(f.room_to, 1);
+    assert_string_equal(f.last, "on @l");
     home_memory_focus(m, "ben/1", 2 * s, &a, &f);
     assert_null(f.device);
     home_memory_focus(m, "anna/1", 3600 * s, &a, &f);
@@ -209,8 +118,6 @@ static void test_replies_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cues_prevent),
-        cmocka_unit_test(test_corrections_are_applied),
         cmocka_unit_test(test_memory_keeps_and_forgets),
         cmocka_unit_test(test_replies_are_checked),
     };

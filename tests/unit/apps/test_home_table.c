@@ -11,15 +11,13 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "apps/home/home_clauses.h"
-#include "apps/home/home_rules.h"
+#include "apps/home/read/read_acts.h"
 #include "apps/home/home_values.h"
 
 #define HEAD                                                                                       \
-    "\"format\":\"shoal-home\",\"version\":1,\"name\":\"t\",\"language\":\"en\","                  \
-    "\"models\":{\"encoder\":\"e\",\"reply\":\"r\"},"                                              \
-    "\"labels\":{\"intent\":\"i\",\"router\":\"r\",\"entities\":\"e\",\"out_of_scope\":\"oos\"},"  \
-    "\"flows\":{\"chat\":[]},"
+    "\"format\":\"shoal-home\",\"version\":2,\"name\":\"t\",\"language\":\"en\","                  \
+    "\"models\":{\"reader\":\"e\",\"reply\":\"r\"},"                                               \
+    "\"plans\":{\"classes\":{},\"quantities\":{},\"verbs\":{},\"states\":{}},"
 #define LINES                                                                                      \
     "\"lines\":{\"act\":\"{action}\",\"failed\":\"{reason}\",\"ask\":\"{ask}\","                   \
     "\"chat\":\"{text}\",\"out_of_scope\":\"{text}\"}"
@@ -45,12 +43,11 @@ static void test_smallest_table(void **state)
     struct err e = {0};
     if (home_table_parse(&t, json, strlen(json), &e) < 0)
         fail_msg("%s", e.msg);
-    assert_string_equal(t->encoder, "e");
+    assert_string_equal(t->reader, "e");
     assert_int_equal(t->n_actions, 2);
     assert_int_equal(t->together, 1);
     assert_non_null(home_table_action(t, "go"));
     assert_null(home_table_action(t, "come"));
-    assert_int_equal(home_table_word(t, "turn"), 0);
     home_table_close(t);
 }
 
@@ -67,9 +64,10 @@ static void test_bad_tables_are_refused_with_their_place(void **state)
         {"{\"format\":\"shoal-home\"}", "\"version\" is missing"},
         {"{" HEAD SLOTS ACTIONS LINES ",\"colour\":1}", "colour: unknown key"},
         {"{" HEAD SLOTS SLOTS ACTIONS LINES "}", "slots: this key occurs twice"},
-        {"{\"format\":\"other\",\"version\":1,\"name\":\"t\",\"language\":\"en\",\"models\":{},"
-         "\"labels\":{},\"flows\":{}," SLOTS ACTIONS LINES "}",
+        {"{\"format\":\"other\",\"version\":2,\"name\":\"t\",\"language\":\"en\",\"models\":{},"
+         "\"plans\":{}," SLOTS ACTIONS LINES "}",
          "format: the format must be"},
+        {"{\"format\":\"shoal-home\",\"version\":1,\"labels\":{}}", "for an encoder"},
         {"{" HEAD "\"slots\":{\"a b\":{\"type\":\"text\"}}," ACTIONS LINES "}", "white space"},
         {"{" HEAD "\"slots\":{\"result\":{\"type\":\"text\"}}," ACTIONS LINES "}",
          "slots.result: this cannot be the name"},
@@ -108,17 +106,12 @@ static void test_bad_tables_are_refused_with_their_place(void **state)
         {"{" HEAD SLOTS
          "\"actions\":{\"go\":{\"slots\":[],\"answer\":\"x\",\"reason\":\"y\"}}," LINES "}",
          "actions.go: reason_if"},
-        {"{" HEAD SLOTS
-         "\"actions\":{\"go\":{\"slots\":[\"device\"],\"accepts\":{\"n\":[]}}}," LINES "}",
-         "actions.go.accepts.n: the action does not have this slot"},
-        {"{" HEAD SLOTS "\"actions\":{\"oos\":{\"slots\":[]}}," LINES "}",
-         "actions.oos: this cannot be the name"},
-        {"{" HEAD SLOTS ACTIONS LINES ",\"articles\":[\"The\"]}",
-         "articles[0]: \"The\" must be lower case"},
-        {"{" HEAD SLOTS ACTIONS LINES ",\"articles\":[\"\"]}", "articles[0]: the string is empty"},
-        {"{" HEAD SLOTS ACTIONS LINES ",\"articles\":\"the\"}", "articles: expected a list"},
-        {"{" HEAD SLOTS ACTIONS LINES ",\"clauses\":{\"join\":[]}}",
-         "clauses: \"verbs\" is missing"},
+        {"{" HEAD SLOTS ACTIONS LINES ",\"words\":{\"articles\":[\"The\"]}}",
+         "words.articles[0]: \"The\" must be lower case"},
+        {"{" HEAD SLOTS ACTIONS LINES ",\"words\":{\"articles\":[\"\"]}}",
+         "words.articles[0]: the string is empty"},
+        {"{" HEAD SLOTS ACTIONS LINES ",\"words\":{\"articles\":\"the\"}}",
+         "words.articles: expected a list"},
         {"{" HEAD SLOTS ACTIONS LINES ",\"when\":[{\"slot\":\"n\"}]}", "when[0]: the slot must be"},
         {"{" HEAD SLOTS ACTIONS LINES
          ",\"defaults\":[{\"actions\":[\"on\"],\"slot\":\"device\",\"value\":\"x\"}]}",
@@ -127,8 +120,8 @@ static void test_bad_tables_are_refused_with_their_place(void **state)
          ",\"defaults\":[{\"actions\":[\"go\",\"go\"],\"slot\":\"device\",\"value\":\"x\"}]}",
          "defaults[0].actions[1]: this action occurs twice"},
         {"{" HEAD SLOTS ACTIONS LINES ",\"defaults\":[{\"actions\":[\"go\"],\"slot\":\"device\"}]}",
-         "defaults[0]: expected either \"value\" or \"from\""},
-        {"{" HEAD SLOTS ACTIONS LINES ",\"opposites\":[{\"actions\":[\"go\"],\"words\":[[],[]]}]}",
+         "defaults[0]: \"value\" is missing"},
+        {"{" HEAD SLOTS ACTIONS LINES ",\"opposites\":[[\"go\"]]}",
          "opposites[0]: expected two actions"},
         {"{" HEAD SLOTS ACTIONS LINES ",\"numbers\":{\"words\":{\"one\":1.5}}}",
          "numbers.words.one: expected a whole number"},
@@ -209,11 +202,12 @@ static void test_limits(void **state)
     assert_non_null(big);
     memset(big, ' ', n);
     assert_int_equal(home_table_parse(&t, big, n, &e), SHOAL_ELIMIT);
-    size_t at = (size_t)sprintf(big, "{%s\"articles\":[\"a\"", HEAD SLOTS ACTIONS LINES ",");
-    for (int i = 0; i < 1024; i++)
+    size_t at =
+        (size_t)sprintf(big, "{%s\"words\":{\"articles\":[\"a\"", HEAD SLOTS ACTIONS LINES ",");
+    for (int i = 0; i < 2048; i++)
         at += (size_t)sprintf(big + at, ",\"w%d\"", i);
-    sprintf(big + at, "]}");
-    refused(big, "articles: 1025 entries are too many; the maximum is 1024");
+    sprintf(big + at, "]}}");
+    refused(big, "words.articles: 2049 entries are too many; the maximum is 2048");
     at = (size_t)sprintf(big, "{%s\"you\":", HEAD SLOTS ACTIONS LINES ",");
     for (int i = 0; i < 100; i++)
         at += (size_t)sprintf(big + at, "[");
@@ -239,25 +233,37 @@ static struct home_table *open_werk(void)
     return t;
 }
 
-/* Actions as JSON, then context lines, one per line. */
-static void decide(struct arena *a, const struct home_table *t, struct home_clause c,
-                   const char *want)
+/* The plan of a text in a home without things: actions as JSON, then context lines. */
+static void comes_to(struct arena *a, const struct home_table *t, const char *text,
+                     const char *plan, const char *want)
 {
+    static const struct read_lines_state none;
+    static const struct home_here nowhere;
     struct home_draft draft = {0};
     struct tm now = {.tm_mday = 3, .tm_mon = 2, .tm_year = 126, .tm_wday = 2};
+    struct read_lines lines;
+    struct read_plan p;
     struct buf b;
     buf_init(&b, 1 << 16);
-    c.intent_p = 1;
-    c.flow = "";
-    c.speech_p = 1;
-    (void)home_rules_decide(a, t, &draft, &c, NULL, NULL, &now);
+    assert_int_equal(read_lines_choose(&lines, a, t, NULL, &none, text), 0);
+    assert_true(read_plan_of(&p, plan));
+    struct read_work w = {.a = a,
+                          .t = t,
+                          .here = &nowhere,
+                          .now = &now,
+                          .lines = &lines,
+                          .state = &none,
+                          .text = text,
+                          .p = 1.0f,
+                          .draft = &draft};
+    read_acts(&w, &p);
     for (uint32_t i = 0; i < draft.n_actions; i++) {
         struct json_out j = json_out_make(&b);
         ask_plan_action_json(&j, draft.actions[i]);
         buf_putc(&b, '\n');
     }
     for (uint32_t i = 0; i < draft.n_lines; i++)
-        buf_printf(&b, "%s\n", draft.lines[i].text);
+        buf_printf(&b, "%s\n", draft.lines[i].text ? draft.lines[i].text : draft.lines[i].say);
     assert_string_equal(buf_str(&b), want);
     buf_fini(&b);
 }
@@ -267,57 +273,23 @@ static void test_another_language_and_domain(void **state)
     (void)state;
     struct home_table *t = open_werk();
     struct arena a;
-    const char **list;
     arena_init(&a, 1 << 20);
-    uint32_t n = home_clauses_split(
-        &a, t, "Schalte die Pumpe 3 an und die Presse aus, dann bitte starte das Förderband",
-        &list);
-    assert_int_equal(n, 3);
-    assert_string_equal(list[0], "Schalte die Pumpe 3 an");
-    assert_string_equal(list[1], "schalte die Presse aus");
-    assert_string_equal(list[2], "starte das Förderband");
-
-    const struct home_entity pump[] = {{"anlage", 1, 4}, {"halle", 5, 7}, {"dauer", 8, 10}};
-    decide(&a, t,
-           (struct home_clause){.text = "starte die Pumpe 3 in Halle 2 in einundzwanzig Minuten",
-                                .intent = "stoppen", /* the word decides, not the intent */
-                                .entities = pump,
-                                .n_entities = 3},
-           "{\"action\":\"starten\",\"anlage\":\"pumpe 3\",\"halle\":\"halle 2\",\"in_s\":1260,"
-           "\"id\":\"halle_2_pumpe_3\",\"result\":\"scheduled\"}\n"
-           "tun: starten; anlage: pumpe 3; halle: halle 2; in: 21 Minuten; ergebnis: scheduled\n");
-    const struct home_entity belt[] = {{"anlage", 1, 3}, {"wert", 4, 5}};
-    decide(&a, t,
-           (struct home_clause){.text = "stelle das Förderband auf halb",
-                                .intent = "einstellen",
-                                .entities = belt,
-                                .n_entities = 2},
-           "{\"action\":\"einstellen\",\"anlage\":\"förderband\",\"wert\":50,\"unit\":\"prozent\","
-           "\"id\":\"f_rderband\",\"result\":\"done\"}\n"
-           "tun: einstellen; anlage: förderband; wert: 50 %; ergebnis: done\n");
-    decide(&a, t,
-           (struct home_clause){.text = "stelle das Förderband ein",
-                                .intent = "einstellen",
-                                .entities = belt,
-                                .n_entities = 1},
-           "{\"action\":\"einstellen\",\"anlage\":\"förderband\",\"id\":\"f_rderband\","
-           "\"result\":\"ask\",\"ask\":\"wert\"}\n"
-           "frage: wert; tun: einstellen; anlage: förderband\n");
-    decide(&a, t, (struct home_clause){.text = "stoppe das Band", .intent = "stoppen"},
-           "{\"action\":\"stoppen\",\"anlage\":\"förderband\",\"id\":\"f_rderband\","
-           "\"result\":\"done\"}\n"
-           "tun: stoppen; anlage: förderband; ergebnis: done\n");
-    decide(&a, t,
-           (struct home_clause){.text = "wie geht es Robi",
-                                .intent = "zustand",
-                                .entities = (const struct home_entity[]){{"anlage", 3, 4}},
-                                .n_entities = 1},
-           "{\"action\":\"zustand\",\"anlage\":\"robi\",\"id\":\"robi\",\"result\":\"unknown\"}\n"
-           "tun: zustand; anlage: robi; ergebnis: unknown\n");
-    decide(&a, t, (struct home_clause){.text = "was ist heute", .intent = "datum"},
-           "{\"action\":\"datum\",\"result\":\"done\"}\nDatum: Dienstag, 3. März 2026\n");
-    decide(&a, t, (struct home_clause){.text = "turn on the lights", .intent = "turn_on"},
-           "fremd: turn on the lights\n");
+    comes_to(&a, t, "Starte die Pumpe 3 in der Halle in einundzwanzig Minuten",
+             "start unknown w2 w3 in w8 w9",
+             "{\"action\":\"starten\",\"device\":\"pumpe 3\",\"in_s\":1260,"
+             "\"id\":\"pumpe_3\",\"result\":\"scheduled\"}\n"
+             "tun: starten; device: pumpe 3; in: 21 Minuten; ergebnis: scheduled\n");
+    comes_to(&a, t, "stelle das Förderband auf halb", "set unknown w2 w2 position to_value w4 w4",
+             "{\"action\":\"einstellen\",\"device\":\"förderband\",\"value\":50,"
+             "\"unit\":\"prozent\",\"id\":\"f_rderband\",\"result\":\"done\"}\n"
+             "tun: einstellen; device: förderband; value: 50 %; ergebnis: done\n");
+    comes_to(&a, t, "stelle das Förderband ein", "set unknown w2 w2 position",
+             "{\"action\":\"einstellen\",\"device\":\"förderband\",\"id\":\"f_rderband\","
+             "\"result\":\"ask\",\"ask\":\"value\"}\n"
+             "frage: value; tun: einstellen; device: förderband\n");
+    comes_to(&a, t, "welcher Tag ist heute", "other date",
+             "{\"action\":\"datum\",\"result\":\"done\"}\nDatum: Dienstag, 3. März 2026\n");
+    comes_to(&a, t, "schönes Wetter", "none talk", "fremd: schönes Wetter\n");
     assert_string_equal(home_values_clock(&a, t, "Viertel nach 7 abends").text, "19:15");
     assert_string_equal(home_values_clock(&a, t, "18:30 Uhr").text, "18:30");
     assert_string_equal(home_values_date(&a, t, "am 3. märz").text, "3 März");

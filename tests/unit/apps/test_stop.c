@@ -57,16 +57,12 @@ static struct found {
     bool stops;
 } found; /* of the last text */
 
-static struct found *read_text(const char *site, const char *text, const struct home_focus *focus,
-                               bool clause)
+static struct found *read_text(const char *site, const char *text, const struct home_focus *focus)
 {
     arena_fini(&found.a);
     arena_init(&found.a, (size_t)8 << 20);
-    const struct stop_query q = {.t = table,
-                                 .file = site ? site_of(site) : NULL,
-                                 .focus = focus,
-                                 .text = text,
-                                 .clause = clause};
+    const struct stop_query q = {
+        .t = table, .file = site ? site_of(site) : NULL, .focus = focus, .text = text};
     found.stops = stop_read(&found.a, &q, &found.s);
     return &found;
 }
@@ -164,7 +160,7 @@ static void test_other_texts_stop_nothing(void **state)
 static void test_only_what_rests_safely(void **state)
 {
     (void)state;
-    struct found *f = read_text("home", "stop everything", NULL, false);
+    struct found *f = read_text("home", "stop everything", NULL);
     assert_int_equal(f->s.what, STOP_EVERYTHING);
     assert_true(has_thing(&f->s, "treadmill"));
     assert_true(has_thing(&f->s, "garage_door"));
@@ -173,25 +169,23 @@ static void test_only_what_rests_safely(void **state)
     assert_false(has_thing(&f->s, "front_door"));
     assert_false(has_thing(&f->s, "kitchen_lights"));
     /* a switch by its name, but not with everything: who knows what hangs on it */
-    assert_true(
-        has_thing(&read_text("workshop", "stop the sander", NULL, false)->s, "sander_plug"));
-    assert_false(
-        has_thing(&read_text("workshop", "stop everything", NULL, false)->s, "sander_plug"));
-    assert_false(read_text("kitchen", "stop the walk-in freezer", NULL, false)->stops);
+    assert_true(has_thing(&read_text("workshop", "stop the sander", NULL)->s, "sander_plug"));
+    assert_false(has_thing(&read_text("workshop", "stop everything", NULL)->s, "sander_plug"));
+    assert_false(read_text("kitchen", "stop the walk-in freezer", NULL)->stops);
 }
 
 static void test_unclear_names_stop_all_of_them(void **state)
 {
     (void)state;
-    struct found *f = read_text("workshop", "stop the saw", NULL, false);
+    struct found *f = read_text("workshop", "stop the saw", NULL);
     assert_int_equal(f->s.n_things, 2);
-    f = read_text("boat", "stop both engines", NULL, false);
+    f = read_text("boat", "stop both engines", NULL);
     assert_int_equal(f->s.n_things, 2);
-    f = read_text("brewery", "kill the power in the brewhouse", NULL, false);
+    f = read_text("brewery", "kill the power in the brewhouse", NULL);
     assert_true(has_thing(&f->s, "mash_rake"));
     assert_false(has_thing(&f->s, "bottling_line"));
     assert_int_equal(f->s.way, HOME_STOP_POWER);
-    f = read_text("brewery", "stop the pump in the cellar", NULL, false);
+    f = read_text("brewery", "stop the pump in the cellar", NULL);
     assert_int_equal(f->s.n_things, 1);
     assert_string_equal(f->s.things[0]->id, "fv1_pump");
     assert_string_equal(f->s.room, "cellar");
@@ -201,34 +195,31 @@ static void test_it(void **state)
 {
     const struct home_focus lathe = {.machine = "lathe"}, lights = {.device = "lights"};
     (void)state;
-    struct found *f = read_text("workshop", "stop it", &lathe, false);
+    struct found *f = read_text("workshop", "stop it", &lathe);
     assert_int_equal(f->s.what, STOP_THINGS);
     assert_string_equal(f->s.things[0]->id, "lathe");
-    assert_int_equal(read_text("workshop", "stop it", NULL, false)->s.what, STOP_EVERYTHING);
-    assert_false(read_text("workshop", "turn it off", &lights, false)->stops);
-    assert_false(read_text("workshop", "turn it off", NULL, false)->stops);
-    assert_true(read_text("workshop", "turn it off", &lathe, false)->stops);
+    assert_int_equal(read_text("workshop", "stop it", NULL)->s.what, STOP_EVERYTHING);
+    assert_false(read_text("workshop", "turn it off", &lights)->stops);
+    assert_false(read_text("workshop", "turn it off", NULL)->stops);
+    assert_true(read_text("workshop", "turn it off", &lathe)->stops);
 }
 
 static void test_other_commands_beside_it(void **state)
 {
     (void)state;
-    assert_false(read_text("workshop", "stop the lathe and turn on the radio", NULL, false)->stops);
-    assert_true(read_text("workshop", "stop the lathe and call an ambulance", NULL, false)->stops);
-    assert_false(read_text("kitchen", "turn off the hood and the lights", NULL, false)->stops);
+    assert_false(read_text("workshop", "stop the lathe and turn on the radio", NULL)->stops);
+    assert_true(read_text("workshop", "stop the lathe and call an ambulance", NULL)->stops);
+    assert_false(read_text("kitchen", "turn off the hood and the lights", NULL)->stops);
 }
 
 static void test_things_that_are_not_listed(void **state)
 {
     (void)state;
-    assert_false(read_text("home", "stop the palletizer", NULL, false)->stops);
-    struct found *f = read_text("home", "stop the palletizer now", NULL, true);
-    assert_int_equal(f->s.what, STOP_UNLISTED);
-    assert_string_equal(f->s.name, "palletizer");
-    assert_false(read_text("home", "stop talking", NULL, true)->stops);
+    assert_false(read_text("home", "stop the palletizer", NULL)->stops);
+    assert_false(read_text("home", "stop talking", NULL)->stops);
     /* without a home, only everything */
-    assert_int_equal(read_text(NULL, "stop", NULL, false)->s.what, STOP_EVERYTHING);
-    assert_false(read_text(NULL, "stop the saw", NULL, false)->stops);
+    assert_int_equal(read_text(NULL, "stop", NULL)->s.what, STOP_EVERYTHING);
+    assert_false(read_text(NULL, "stop the saw", NULL)->stops);
 }
 
 int main(void)

@@ -1,8 +1,8 @@
-/* ask.h - the home flow (docs/ASK.md): a text is split into clauses, an encoder says what each of
- * them wants, the rules of a table turn that into actions, and a small decoder says it.
+/* ask.h - the home flow (docs/ASK.md): a reader understands a text with the things of the home that
+ * it may mean and writes a plan, the plan becomes actions of a table, and a small decoder says it.
  *
- * Before that, a model says which words command something at all; nothing else acts.  Dangerous
- * actions wait for a yes, by a token or in words in the same conversation (home_memory.h).
+ * Before that, words that stop something act at once.  Dangerous actions wait for a yes, by a token
+ * or in words in the same conversation (home_memory.h).
  *
  * It needs neither the gateway nor the command line: ask_pack.h opens everything from the folder of
  * models, or the caller passes its own table and engines.
@@ -11,7 +11,7 @@
  *            ask_free: any thread, also inside an event, except that ask_free of the same
  *            request twice is an error. ask_wait: any thread but those that deliver events (it
  *            would wait for itself). The event callback: one call at a time for a request, on a
- *            thread of the encoder's engine (PLAN, or DONE after a failure), of the reply's
+ *            thread of the reader's engine (PLAN, or DONE after a failure), of the reply's
  *            (TEXT, DONE) or of the home's sink (PLAN); it may also run inside ask_submit.  It
  *            must not block: the engine waits for it. ask_plan_of: any thread, from the event
  *            PLAN on.  The other functions that read: inside an event, or after DONE (ask_wait
@@ -39,30 +39,28 @@
 
 struct ask;
 struct ask_request;
+struct home_file;
 struct home_table;
 struct home_things;
 struct shoal_engine;
 
 struct ask_opts {
-    const char *text;            /* with `confirm` it may be NULL */
-    size_t text_bytes;           /* at most ASK_MAX_TEXT */
-    const char *conversation;    /* user and session, for "it" and "yes"; NULL: none */
-    const char *owner;           /* the user whose scheduled actions are counted; NULL: nobody */
-    const char *room;            /* the speaker's room: its id or a name; NULL: not known */
-    const char *confirm;         /* the token of actions to carry out now; NULL: none */
-    time_t now;                  /* 0: the clock's */
-    bool no_reply;               /* actions only */
+    const char *text;         /* with `confirm` it may be NULL */
+    size_t text_bytes;        /* at most ASK_MAX_TEXT */
+    const char *conversation; /* user and session, for "it" and "yes"; NULL: none */
+    const char *owner;        /* the user whose scheduled actions are counted; NULL: nobody */
+    const char *room;         /* the speaker's room: its id or a name; NULL: not known */
+    const char *confirm;      /* the token of actions to carry out now; NULL: none */
+    time_t now;               /* 0: the clock's */
+    bool no_reply;            /* actions only */
+    bool dry;                 /* only the plan: nothing is carried out or remembered */
+    float heard; /* confidence of the recognizer that heard the text; 0: it was typed */
     struct shoal_engine *reply;  /* says it; NULL: the flow's */
-    struct shoal_engine *act;    /* tells commands from other talk; NULL: the flow's */
-    struct shoal_engine *reader; /* reads the text as well; NULL: the flow's */
-    bool away_reads;             /* `away` has a reader */
+    struct shoal_engine *reader; /* reads the text; NULL: the flow's */
     /* For models without an engine here, of the flow or of these options; NULL: none. Must live
      * until ask_free has returned. ask_cancel and ask_free are then called on the thread that it
      * belongs to. */
     struct ask_away *away;
-    /* For an encoder without an engine: whether its tokenizer has the word as one token. */
-    bool (*is_common)(void *ctx, const char *word);
-    void *common_ctx;
     uint64_t deadline_ns; /* on clock_ns(); 0: none */
     int32_t priority;     /* as of tasks: higher first */
     uint64_t client;      /* as of tasks, with its weight */
@@ -71,27 +69,16 @@ struct ask_opts {
     void *event_ctx;
 };
 
-/* The encoder must have the table's label sets: it classifies and tags. act has the labels of the
- * speech acts; NULL: ask_opts provide it, or the table needs none. reply NULL: actions only, unless
- * ask_opts provide one. things: the home; NULL: none; things are then known only by their words,
- * and the caller carries actions out. */
+/* reader, reply NULL: requests provide them, or access to them; without a reply, actions only.
+ * things: the home; NULL: none; the caller then carries actions out. SHOAL_EUNSUPPORTED: the engine
+ * is no reader. */
 SHOAL_MUST_CHECK int ask_create(struct ask **out, const struct home_table *table,
-                                struct home_things *things, struct shoal_engine *encoder,
-                                struct shoal_engine *act, struct shoal_engine *reply,
-                                struct err *e);
-/* The same for an encoder that has no engine here: config is its config.json, n bytes. Every
- * request provides access to it. */
-SHOAL_MUST_CHECK int ask_create_away(struct ask **out, const struct home_table *table,
-                                     struct home_things *things, const char *config, size_t n,
-                                     struct err *e);
-/* A reader for requests that bring none; NULL: the rules alone understand texts. Before the first
- * request. */
-void ask_use_reader(struct ask *a, struct shoal_engine *reader);
+                                struct home_things *things, struct shoal_engine *reader,
+                                struct shoal_engine *reply, struct err *e);
+/* What texts may be about in a flow without a home; takes a reference. Without it, things are known
+ * only by their words. Before the first request. */
+void ask_use_file(struct ask *a, struct home_file *file);
 void ask_destroy(struct ask *a); /* NULL is fine */
-/* Calls fn for each word of the text that counts as a typo unless it is common. */
-SHOAL_MUST_CHECK int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,
-                                        void (*fn)(void *ctx, const char *word), void *ctx,
-                                        struct err *e);
 
 SHOAL_MUST_CHECK int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out,
                                 struct err *e);

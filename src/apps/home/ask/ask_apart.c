@@ -1,23 +1,12 @@
 /* ask_apart.c - see ask_apart.h. */
 #include "apps/home/ask/ask_apart.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/thread/executor.h"
 #include "base/mem.h"
 #include "flow/dispatch.h"
-
-#define MAX_WORDS 32u /* words of a text to look up in the tokenizer; the others stay unchanged */
-#define MAX_WORD_BYTES 64u
-#define MAX_CONFIG_BYTES ((size_t)16 << 20)
-
-struct word {
-    char text[MAX_WORD_BYTES];
-    uint32_t n_tokens; /* 0: not known */
-};
 
 /* One request. */
 struct errand {
@@ -25,30 +14,24 @@ struct errand {
     struct ask_apart *all;
     struct errand *prev, *next;
     struct executor_task start;
-    enum { ERRAND_INFER, ERRAND_REPLY, ERRAND_WORD, ERRAND_CONFIG } what;
+    enum { ERRAND_INFER, ERRAND_REPLY } what;
     enum ask_model model;
     bool told, cancelled;
     struct shoal_infer_opts infer;
     struct shoal_task_opts reply;
     const char *message;
-    struct word *word;
 };
 
 struct ask_apart {
     struct ask_away away; /* first */
     struct flow_owner *owner;
     const struct request *request;
-    const char *models[4];
+    const char *models[ASK_MODELS];
     _Atomic uint32_t refs;  /* held by the ask and by each errand */
     struct errand *running; /* on the owner's thread */
     _Atomic bool cancelled;
     struct failure failure;
     bool has_failure;
-    struct buf config;
-    struct word words[MAX_WORDS];
-    uint32_t n_words, n_asked;
-    void (*learned)(void *ctx);
-    void *learned_ctx;
 };
 
 static struct errand *errand_of(struct sink *s)
@@ -58,20 +41,11 @@ static struct errand *errand_of(struct sink *s)
 
 static void unref(struct ask_apart *p)
 {
-    if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    buf_fini(&p->config);
-    mem_free(p);
+    if (atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1)
+        mem_free(p);
 }
 
 /* ---- how it ends ---- */
-
-/* One of the lookups before the ask has finished. */
-static void question_done(struct ask_apart *p)
-{
-    if (--p->n_asked == 0)
-        p->learned(p->learned_ctx);
-}
 
 /* Reports that the errand failed, unless it has already ended. */
 static void tell_failed(struct errand *x, int code, const char *message)
@@ -83,7 +57,7 @@ static void tell_failed(struct errand *x, int code, const char *message)
         const struct shoal_result r = {
             .size = sizeof(r), .kind = x->infer.kind, .code = code, .message = message};
         x->infer.done(x->infer.done_ctx, &r);
-    } else if (x->what == ERRAND_REPLY) {
+    } else {
         const struct shoal_event ev = {.size = sizeof(ev),
                                        .kind = SHOAL_EVENT_DONE,
                                        .token = -1,
@@ -91,10 +65,6 @@ static void tell_failed(struct errand *x, int code, const char *message)
                                        .finish = SHOAL_FINISH_ERROR,
                                        .code = code};
         x->reply.event(x->reply.event_ctx, &ev);
-    } else {
-        if (x->word)
-            x->word->n_tokens = 0;
-        question_done(x->all);
     }
 }
 
@@ -112,11 +82,7 @@ static void on_token(struct sink *s, const struct sink_token *e)
                                    .token = e->token,
                                    .text = e->text,
                                    .text_bytes = e->text_bytes};
-    if (x->what == ERRAND_CONFIG)
-        buf_put(&x->all->config, e->text, e->text_bytes);
-    else if (x->what == ERRAND_WORD)
-        x->word->n_tokens++;
-    else if (x->what == ERRAND_REPLY && !x->told)
+    if (x->what == ERRAND_REPLY && !x->told)
         x->reply.event(x->reply.event_ctx, &ev);
 }
 
@@ -143,15 +109,13 @@ static void on_done(struct sink *s, const struct sink_done *e)
     x->told = true;
     if (x->what == ERRAND_REPLY)
         x->reply.event(x->reply.event_ctx, &ev);
-    else if (x->what != ERRAND_INFER)
-        question_done(x->all);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
 {
     struct errand *x = errand_of(s);
     struct ask_apart *p = x->all;
-    if (!p->has_failure && !x->word) {
+    if (!p->has_failure) {
         p->failure = *f;
         p->failure.param = p->failure.reason = NULL; /* they may live only as long as this event */
         p->has_failure = true;
@@ -182,7 +146,7 @@ static void fill(struct errand *x, struct request *q)
     const struct ask_apart *p = x->all;
     const struct request *r = p->request;
     memcpy(q->id, r->id, sizeof(q->id));
-    memcpy(q->trace, r->trace, sizeof(q->trace));
+    request_trace(q, &r->spans);
     q->client = r->client;
     q->priority = r->priority;
     q->model = p->models[x->model];
@@ -205,7 +169,7 @@ static bool fill_work(struct errand *x, struct request *q)
         q->kind = REQUEST_INFER;
         q->infer = (struct request_infer){
             .kind = x->infer.kind, .inputs = in, .n_inputs = 1, .labels = x->infer.labels};
-    } else if (x->what == ERRAND_REPLY) {
+    } else {
         struct chat_message *m = arena_zalloc(&q->arena, sizeof(*m));
         if (!m)
             return false;
@@ -218,12 +182,6 @@ static bool fill_work(struct errand *x, struct request *q)
                                                 .n = 1,
                                                 .max_tokens = x->reply.max_tokens,
                                                 .seeded = true};
-    } else {
-        q->kind = REQUEST_TOKENS;
-        q->tokens = (struct request_tokens){.kind = SHOAL_KIND_CLASSIFY,
-                                            .metadata = x->word ? NULL : "huggingface.config",
-                                            .text = x->word ? x->word->text : "",
-                                            .text_bytes = x->word ? strlen(x->word->text) : 0};
     }
     return request_rc(q) == 0;
 }
@@ -337,75 +295,10 @@ static void cancel(struct ask_away *w)
     }
 }
 
-/* ---- words ---- */
-
-void ask_apart_doubt(void *apart, const char *word)
-{
-    struct ask_apart *p = apart;
-    for (uint32_t i = 0; i < p->n_words; i++)
-        if (strcmp(p->words[i].text, word) == 0)
-            return;
-    if (p->n_words < MAX_WORDS && strlen(word) < MAX_WORD_BYTES)
-        snprintf(p->words[p->n_words++].text, MAX_WORD_BYTES, "%s", word);
-}
-
-/* False: out of memory. */
-static bool ask_question(struct ask_apart *p, struct word *w)
-{
-    struct errand *x = errand_create(p, ASK_MODEL_ENCODER);
-    if (!x)
-        return false;
-    x->what = w ? ERRAND_WORD : ERRAND_CONFIG;
-    x->word = w;
-    p->n_asked++;
-    executor_post(p->owner->executor, &x->start);
-    return true;
-}
-
-static void begin_questions(struct ask_apart *p, void (*done)(void *ctx), void *ctx)
-{
-    p->learned = done;
-    p->learned_ctx = ctx;
-    p->n_asked = 1; /* not before all are sent */
-}
-
-void ask_apart_learn(struct ask_apart *p, void (*done)(void *ctx), void *ctx)
-{
-    begin_questions(p, done, ctx);
-    for (uint32_t i = 0; i < p->n_words; i++)
-        if (!ask_question(p, &p->words[i]))
-            break;
-    question_done(p);
-}
-
-/* ---- the configuration ---- */
-
-void ask_apart_configure(struct ask_apart *p, void (*done)(void *ctx), void *ctx)
-{
-    begin_questions(p, done, ctx);
-    (void)ask_question(p, NULL); /* without memory there is no configuration */
-    question_done(p);
-}
-
-const char *ask_apart_config(const struct ask_apart *p, size_t *n)
-{
-    *n = p->config.len;
-    return p->config.len > 0 && p->config.rc == 0 ? p->config.data : NULL;
-}
-
-bool ask_apart_is_common(void *apart, const char *word)
-{
-    const struct ask_apart *p = apart;
-    for (uint32_t i = 0; i < p->n_words; i++)
-        if (strcmp(p->words[i].text, word) == 0)
-            return p->words[i].n_tokens < 2;
-    return true;
-}
-
 /* ---- lifetime ---- */
 
 struct ask_apart *ask_apart_create(struct flow_owner *o, const struct request *r,
-                                   const char *const models[4])
+                                   const char *const models[ASK_MODELS])
 {
     static const struct ask_away_ops ops = {infer, reply, cancel};
     struct ask_apart *p = mem_zalloc(sizeof(*p));
@@ -416,7 +309,6 @@ struct ask_apart *ask_apart_create(struct flow_owner *o, const struct request *r
     p->request = r;
     memcpy(p->models, models, sizeof(p->models));
     atomic_init(&p->refs, 1);
-    buf_init(&p->config, MAX_CONFIG_BYTES);
     return p;
 }
 

@@ -8,7 +8,7 @@ struct shoal_infer_opts;
 struct shoal_task_opts;
 
 /* The models of an ask. */
-enum ask_model { ASK_MODEL_ENCODER, ASK_MODEL_ACT, ASK_MODEL_REPLY, ASK_MODEL_READER };
+enum ask_model { ASK_MODEL_READER, ASK_MODEL_REPLY, ASK_MODELS };
 
 /* Reaches models that have no engine in this process; implemented by the code that runs them
  * elsewhere. Each infer and each reply ends with one call of o->done, or of o->event with DONE, on

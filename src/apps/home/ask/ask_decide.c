@@ -4,49 +4,27 @@
 #include <string.h>
 
 #include "apps/home/ask/ask_read.h"
-#include "apps/home/ask/ask_understand.h"
-#include "apps/home/home_help.h"
 #include "apps/home/home_lists.h"
-#include "apps/home/home_recall.h"
+#include "apps/home/stop/stop_acts.h"
 #include "apps/home/table/home_words.h"
 
-/* Entities as texts, whereas the rules use positions in the clause. */
-static const struct ask_plan_entity *plan_entities(struct arena *a, const struct home_clause *c)
+/* How the text was understood. */
+static void explain(struct ask_request *r, const struct ask_plan_clause *c)
 {
-    struct ask_plan_entity *list = arena_zalloc_n(a, (size_t)c->n_entities + 1, sizeof(*list));
-    struct home_words w = home_words_split(a, c->text);
-    for (uint32_t i = 0; a->rc == 0 && i < c->n_entities; i++) {
-        const char *text = home_words_join(a, &w, c->entities[i].from, c->entities[i].to);
-        list[i].type = c->entities[i].type;
-        list[i].text = home_words_trim_end(a, text, HOME_WORDS_CLOSING);
-    }
-    return list;
-}
-
-static void plan_clauses(struct ask_request *r)
-{
-    struct ask_plan_clause *list = arena_zalloc_n(&r->arena, r->n_clauses, sizeof(*list));
-    for (uint32_t i = 0; list && i < r->n_clauses; i++) {
-        const struct home_clause *c = &r->clauses[i];
-        list[i] = (struct ask_plan_clause){.text = c->text,
-                                           .intent = c->intent,
-                                           .router = c->router,
-                                           .flow = c->flow,
-                                           .intent_p = c->intent_p,
-                                           .router_p = c->router_p,
-                                           .act = home_table_speech_name(c->speech),
-                                           .act_p = c->speech_p,
-                                           .entities = plan_entities(&r->arena, c),
-                                           .n_entities = c->n_entities};
-    }
-    r->plan.clauses = list;
-    r->plan.n_clauses = list ? r->n_clauses : 0;
+    r->clause = *c;
+    r->plan.clauses = &r->clause;
+    r->plan.n_clauses = 1;
 }
 
 /* Copies the draft's contexts for the reply, and for the plan those that the model reads. */
 static void plan_contexts(struct ask_request *r, const struct home_draft *d)
 {
     r->n_contexts = home_draft_contexts(&r->arena, d, r->ask->table->together, &r->contexts);
+    for (uint32_t i = 0; !r->ask->table->reply && i < r->n_contexts; i++) { /* no model words it */
+        struct home_draft_context *c = &r->contexts[i];
+        c->say = c->text && !*c->say ? c->text : c->say;
+        c->text = NULL;
+    }
     const char **list = arena_zalloc_n(&r->arena, (size_t)r->n_contexts + 1, sizeof(*list));
     for (uint32_t i = 0; list && i < r->n_contexts; i++) {
         const struct home_draft_context *c = &r->contexts[i];
@@ -93,32 +71,10 @@ static void keep_waiting(struct ask_request *r, struct home_draft *d)
     }
 }
 
-/* The words of the last command, and where they name a room and a thing. */
-static void remember_words(struct ask_request *r, const struct home_focus *old,
-                           struct home_focus *f)
-{
-    const struct home_clause *c = NULL;
-    for (uint32_t i = 0; i < r->n_clauses; i++)
-        if (r->clauses[i].speech == HOME_SPEECH_COMMAND)
-            c = &r->clauses[i];
-    if (c) {
-        ask_understand_places(r, c, f);
-        return;
-    }
-    f->said = old->said;
-    f->room_from = old->room_from;
-    f->room_to = old->room_to;
-    f->thing_from = old->thing_from;
-    f->thing_to = old->thing_to;
-    f->value_from = old->value_from;
-    f->value_to = old->value_to;
-}
-
 /* The last thing that an action is about becomes the meaning of "it". */
 static void remember(struct ask_request *r, const struct home_focus *old)
 {
     struct home_focus f = *old;
-    bool changed = false;
     for (uint32_t i = 0; i < r->plan.n_actions; i++) {
         const struct ask_plan_action *o = r->plan.actions[i];
         const char *device = ask_plan_text_of(o, "device"),
@@ -129,12 +85,9 @@ static void remember(struct ask_request *r, const struct home_focus *old)
             f = (struct home_focus){.machine = machine};
         else if (ask_plan_text_of(o, "room"))
             f.room = ask_plan_text_of(o, "room");
-        changed |= device || machine || ask_plan_text_of(o, "room");
     }
-    remember_words(r, old, &f);
     ask_read_remember(r, &f);
-    if (changed || r->reads)
-        home_memory_set_focus(r->ask->memory, r->conversation, r->start_ns, &f);
+    home_memory_set_focus(r->ask->memory, r->conversation, r->start_ns, &f);
 }
 
 void ask_decide_finish(struct ask_request *r)
@@ -148,26 +101,6 @@ void ask_decide_finish(struct ask_request *r)
     ask_request_step(r, "decide", NULL);
 }
 
-/* The thing that a clause is about. */
-static void focus_on(struct ask_request *r, const struct home_clause *c, struct home_focus *f)
-{
-    struct home_words w = home_words_split(&r->arena, c->text);
-    const char *room = NULL;
-    for (uint32_t i = 0; i < c->n_entities; i++) {
-        const struct home_entity *e = &c->entities[i];
-        const char *text = home_words_trim_end(
-            &r->arena, home_words_join(&r->arena, &w, e->from, e->to), HOME_WORDS_CLOSING);
-        if (strcmp(e->type, "room") == 0)
-            room = text;
-        else if (strcmp(e->type, "device") == 0)
-            *f = (struct home_focus){.device = text};
-        else if (strcmp(e->type, "machine") == 0)
-            *f = (struct home_focus){.machine = text};
-    }
-    if (room && f->device)
-        f->room = room;
-}
-
 static struct home_here here_of(const struct ask_request *r)
 {
     struct home_things *things = r->ask->things;
@@ -176,43 +109,16 @@ static struct home_here here_of(const struct ask_request *r)
                               things ? home_things_live(things) : NULL};
 }
 
-void ask_decide_text(struct ask_request *r)
-{
-    const struct home_table *t = r->ask->table;
-    struct home_draft *d = &r->draft;
-    const struct home_here here = here_of(r);
-    home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
-    for (uint32_t i = 1; i < r->n_clauses; i++) {
-        struct home_words w = home_words_split(&r->arena, r->clauses[i].text);
-        struct home_words plain = home_words_plain_all(&r->arena, &w);
-        r->clauses[i - 1].taken_back = home_speech_takes_back(t, &plain) > 0;
-    }
-    for (uint32_t i = 0; i < r->n_clauses; i++) {
-        struct home_focus now = r->focus;
-        for (uint32_t k = 0; k < i; k++) /* "start the vacuum, no, stop it" */
-            focus_on(r, &r->clauses[k], &now);
-        r->clauses[i].speech =
-            home_rules_decide(&r->arena, t, d, &r->clauses[i], &now, &here, &r->now);
-    }
-    bool asks = true; /* a question in between changes nothing */
-    for (uint32_t i = 0; i < r->n_clauses; i++)
-        asks = asks && r->clauses[i].speech == HOME_SPEECH_ASK;
-    if (!asks)
-        home_memory_move_on(r->ask->memory, r->conversation);
-    if (r->except)
-        home_rules_except(&r->arena, t, d, &here, r->except);
-    keep_waiting(r, d);
-    plan_clauses(r);
-}
-
 void ask_decide_read(struct ask_request *r)
 {
     const struct home_here here = here_of(r);
+    struct ask_plan_clause c;
     home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
-    if (!ask_read_decide(r, &here)) /* a question in between changes nothing */
+    if (!ask_read_decide(r, &here, &c) && !r->dry) /* a question in between changes nothing */
         home_memory_move_on(r->ask->memory, r->conversation);
-    keep_waiting(r, &r->draft);
-    plan_clauses(r);
+    if (!r->dry)
+        keep_waiting(r, &r->draft);
+    explain(r, &c);
 }
 
 /* ---- confirming ----------------------------------------------------------------------------- */
@@ -224,12 +130,6 @@ static void put_say(struct ask_request *r, enum home_say which)
     if (home_draft_reserve(&r->arena, d) && t->n > 0)
         d->lines[d->n_lines++] =
             (struct home_draft_line){.say = t->parts[0].text ? t->parts[0].text : ""};
-}
-
-void ask_decide_too_long(struct ask_request *r)
-{
-    home_memory_move_on(r->ask->memory, r->conversation);
-    put_say(r, HOME_SAY_LONG);
 }
 
 /* The plan after a yes: the pending actions happen. token NULL: those pending in the
@@ -266,51 +166,12 @@ static bool says_only(const struct ask_request *r, const struct home_words *plai
 {
     for (uint32_t i = 0; i < l->n; i++) {
         uint32_t n = home_words_phrase(plain, 0, l->w[i]);
-        while (n > 0 && n < plain->n &&
-               (home_table_word(r->ask->table, plain->w[n]) & HOME_WORD_POLITE))
+        while (n > 0 && n < plain->n && home_table_lists(&r->ask->table->polite, plain->w[n]))
             n++;
         if (n > 0 && n == plain->n)
             return true;
     }
     return false;
-}
-
-/* Is the whole text about the schedule? The models have seen few such texts, but the words are
- * clear.
- */
-static bool recalls(struct ask_request *r, const struct home_words *plain, enum home_speech *speech)
-{
-    const struct home_table *t = r->ask->table;
-    struct home_later *later = r->ask->things ? home_things_later(r->ask->things) : NULL;
-    const bool *covered = arena_zalloc_n(&r->arena, (size_t)plain->n + 1, sizeof(*covered));
-    if (!later || !covered || plain->n > 12)
-        return false;
-    for (uint32_t i = 0; i < plain->n; i++)
-        if (home_table_word(t, plain->w[i]) & (HOME_WORD_JOIN | HOME_WORD_JOIN_ALWAYS))
-            return false; /* more than one clause */
-    *speech = home_speech_cue(t, plain, covered);
-    if (*speech != HOME_SPEECH_COMMAND && *speech != HOME_SPEECH_ASK)
-        return false;
-    const struct home_recall_query q = {.plain = plain, .asks = *speech == HOME_SPEECH_ASK};
-    return home_recall_find(&r->arena, t, later, &q).sure;
-}
-
-/* The whole text as one clause, without a model. */
-static void make_clause(struct ask_request *r, enum home_speech speech)
-{
-    r->clauses[0] = (struct home_clause){.text = r->text,
-                                         .intent = "",
-                                         .router = "",
-                                         .flow = "",
-                                         .speech = speech,
-                                         .speech_p = 1.0f};
-    r->n_clauses = 1;
-}
-
-static void decide_plainly(struct ask_request *r, enum home_speech speech)
-{
-    make_clause(r, speech);
-    ask_decide_text(r);
 }
 
 bool ask_decide_stop(struct ask_request *r)
@@ -322,11 +183,29 @@ bool ask_decide_stop(struct ask_request *r)
     struct stop what;
     if (!stop_read(&r->arena, &q, &what))
         return false;
-    make_clause(r, HOME_SPEECH_COMMAND);
-    home_rules_stop(&r->arena, t, &r->draft, &what, &r->clauses[0], &here, &r->now);
-    home_memory_move_on(r->ask->memory, r->conversation); /* a later yes starts nothing */
-    r->deadline_ns = 0;                                   /* better late than never */
-    plan_clauses(r);
+    stop_acts(&r->arena, t, &r->draft, &what, &here, &r->now);
+    if (!r->dry)
+        home_memory_move_on(r->ask->memory, r->conversation); /* a later yes starts nothing */
+    r->deadline_ns = 0;                                       /* better late than never */
+    explain(r, &(struct ask_plan_clause){.text = r->text,
+                                         .intent = "",
+                                         .router = "",
+                                         .flow = "",
+                                         .act = "command",
+                                         .act_p = 1.0f});
+    return true;
+}
+
+bool ask_decide_overheard(struct ask_request *r)
+{
+    if (r->heard <= 0.0f || r->heard >= r->ask->table->plans.overheard)
+        return false;
+    explain(r, &(struct ask_plan_clause){.text = r->text,
+                                         .intent = "",
+                                         .router = "",
+                                         .flow = "",
+                                         .act = "none",
+                                         .act_p = 1.0f - r->heard});
     return true;
 }
 
@@ -338,32 +217,10 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
         confirm(r, token);
         return true;
     }
-    struct home_words all = home_words_plain_all(&r->arena, &r->words);
-    bool asked = home_memory_waits(r->ask->memory, r->conversation, r->start_ns);
-    enum home_speech speech;
-    if (!r->reads && recalls(r, &all, &speech)) {
-        decide_plainly(r, speech);
-        return true;
-    }
-    if (!r->reads && r->ask->things && says_only(r, &all, &t->help.phrases)) {
-        const struct home_here here = here_of(r);
-        make_clause(r, HOME_SPEECH_ASK);
-        if (home_draft_reserve(&r->arena, &r->draft))
-            r->draft.lines[r->draft.n_lines++] = (struct home_draft_line){
-                .say = home_help_text(&r->arena, t, &here, !home_things_sink(r->ask->things))};
-        plan_clauses(r);
-        return true;
-    }
-    if (!r->reads && r->ask->things && !r->again && !r->except &&
-        home_lists_read(&r->arena, t, &r->words, &r->unspelt, &r->draft)) {
-        make_clause(r, HOME_SPEECH_COMMAND);
-        home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
-        home_memory_move_on(r->ask->memory, r->conversation);
-        plan_clauses(r);
-        return true;
-    }
+    const bool asked = home_memory_waits(r->ask->memory, r->conversation, r->start_ns);
     if (r->too_long) {
-        ask_decide_too_long(r);
+        home_memory_move_on(r->ask->memory, r->conversation);
+        put_say(r, HOME_SAY_LONG);
         return true;
     }
     if (!asked)
@@ -444,11 +301,30 @@ static void schedule(struct home_later *l, struct scheduling *s)
              strlen(w->entry.said) <= HOME_LATER_MAX_TEXT)
         home_later_add(l, &w->entry, on_scheduled, s);
     else
-        on_scheduled(s, SHOAL_ELIMIT, "the text is too long to be kept", 0);
+        on_scheduled(
+            s, SHOAL_ELIMIT,
+            home_table_part(&s->r->arena, s->r->ask->table, HOME_PART_TOO_LONG, NULL, NULL), 0);
+}
+
+/* The plan as it would be carried out, and the end. */
+static void show_plan(struct ask_request *r)
+{
+    r->plan.actions = r->draft.actions;
+    r->plan.n_actions = r->draft.n_actions;
+    if (r->arena.rc < 0)
+        ask_request_fail(r, r->arena.rc, err_text(r->arena.rc));
+    ask_request_step(r, "decide", NULL);
+    if (r->code == 0)
+        ask_request_emit(r, &(struct ask_event){.kind = ASK_EVENT_PLAN});
+    ask_request_finish(r);
 }
 
 void ask_decide_carry(struct ask_request *r)
 {
+    if (r->dry) {
+        show_plan(r);
+        return;
+    }
     struct home_things *things = r->ask->things;
     struct home_sink *sink = things ? home_things_sink(things) : NULL;
     struct home_later *later = things ? home_things_later(things) : NULL;

@@ -9,16 +9,15 @@
 
 /* Builds the draft from what a reader read. */
 void ask_decide_read(struct ask_request *r);
-/* Adds the requests of the clauses to the draft. */
-void ask_decide_text(struct ask_request *r);
 /* Does the text as it was said stop something? Then builds the draft, before anything else looks at
  * the text. */
 bool ask_decide_stop(struct ask_request *r);
+/* Was the text heard so badly that it is nobody's command? Then the draft stays empty: no action,
+ * no reply, and the conversation stays as it was. */
+bool ask_decide_overheard(struct ask_request *r);
 /* Can the request do without a model: a confirmation, an answer to "shall I", or a text too long to
  * be a command? Then builds the draft. */
 bool ask_decide_answered(struct ask_request *r, const char *token);
-/* Builds the draft for a text that is too long: the reply only says so. */
-void ask_decide_too_long(struct ask_request *r);
 /* Hands the draft's actions to the sink; the request advances when all are done. */
 void ask_decide_carry(struct ask_request *r);
 /* Records the results. */

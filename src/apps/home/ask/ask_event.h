@@ -6,7 +6,6 @@
 #include <stddef.h>
 
 #define ASK_MAX_TEXT 4096u
-#define ASK_MAX_CLAUSES 16u
 #define ASK_MAX_STEPS 48u
 
 enum ask_event_kind {

@@ -1,12 +1,16 @@
 /* ask_pack.c - see ask_pack.h. */
 #include "apps/home/ask/ask_pack.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "apps/home/site/home_file_read.h"
+#include "apps/home/site/home_open.h"
 #include "host/pack.h"
 #include "shoal/shoal.h"
 
-#define TABLE "home" /* its name in the manifest */
+#define TABLE "home" /* its name in the manifest; "home-de" of another language */
+#define MAX_NAME 32u
 
 static int open_model(struct shoal_engine **out, const struct pack *p, const char *name,
                       const struct ask_pack_opts *o, struct err *e)
@@ -33,15 +37,43 @@ static int take_engine(struct shoal_engine **out, bool *lent, struct shoal_engin
     return given ? 0 : open_model(out, p, name, o, e);
 }
 
-static int open_table(struct home_table **out, const struct pack *p, const char *path,
-                      struct err *e)
+/* The name of the pack's table in the language of a home file; home NULL: the usual one. */
+static int table_name(char *name, size_t cap, const char *home, struct err *e)
 {
+    char language[HOME_FILE_LANGUAGE] = "";
+    int rc = home ? home_file_read_language(language, home, e) : 0;
+    snprintf(name, cap, TABLE "%s%s", *language ? "-" : "", language);
+    return rc;
+}
+
+static int verify_table(const struct pack_table **out, const struct pack *p, const char *name,
+                        struct err *e)
+{
+    *out = pack_find_table(p, name);
+    return *out ? pack_verify_table(*out, e)
+                : err_set(e, SHOAL_ENOTFOUND, "%s has no table \"%s\"", p->dir, name);
+}
+
+static int open_table(struct home_table **out, const struct pack *p, const char *path,
+                      const char *home, struct err *e)
+{
+    char name[MAX_NAME];
+    const struct pack_table *t = NULL;
     if (path)
         return home_table_open(out, path, e);
-    const struct pack_table *t = pack_find_table(p, TABLE);
-    if (!t)
-        return err_set(e, SHOAL_ENOTFOUND, "%s has no table \"" TABLE "\"", p->dir);
-    int rc = pack_verify_table(t, e);
+    int rc = table_name(name, sizeof(name), home, e);
+    if (rc == 0 && !pack_find_table(p, name))
+        /* English is the base of the others */
+        snprintf(name, sizeof(name), "%s", strcmp(name, TABLE "-en") == 0 ? TABLE : name);
+    if (rc == 0)
+        rc = verify_table(&t, p, TABLE, e);
+    if (rc == 0 && strcmp(name, TABLE) != 0 && !pack_find_table(p, name))
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "%s: there are no words for the language \"%s\" (models/home-*.json has "
+                       "them)",
+                       home, name + sizeof(TABLE));
+    if (rc == 0)
+        rc = verify_table(&t, p, name, e);
     if (rc < 0)
         return rc;
     rc = home_table_open(out, t->file.path, e);
@@ -50,33 +82,37 @@ static int open_table(struct home_table **out, const struct pack *p, const char 
                                : rc;
 }
 
+/* What texts may be about: the home file that was given, or the pack's demo home. */
+static int use_home(struct ask_pack *p, const struct pack *pack, const struct ask_pack_opts *o,
+                    struct err *e)
+{
+    const struct home_open_opts ho = {.path = o->home, .models = o->dir};
+    struct home_file *f = NULL;
+    if (!o->home && (o->table || !pack)) /* another table is about another home */
+        return 0;
+    int rc = home_open_file(&f, p->table, &ho, e);
+    if (rc == 0)
+        ask_use_file(p->ask, f);
+    home_file_unref(f);
+    return rc;
+}
+
 int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err *e)
 {
     struct pack *pack = NULL;
     *p = (struct ask_pack){0};
-    bool all_given = o->table && o->encoder && (o->reply || o->no_reply);
+    bool all_given = o->table && o->reader && (o->reply || o->no_reply);
     int rc = all_given ? 0 : pack_open(&pack, o->dir, e);
     if (rc == 0)
-        rc = open_table(&p->table, pack, o->table, e);
-    bool wants_act = rc == 0 && p->table->act;
-    if (wants_act && !o->act && !pack && strcmp(p->table->act, p->table->encoder) != 0)
-        rc = pack_open(&pack, o->dir, e);
+        rc = open_table(&p->table, pack, o->table, o->home, e);
     if (rc == 0)
-        rc = take_engine(&p->encoder, &p->lent_encoder, o->encoder, pack, p->table->encoder, o, e);
-    if (rc == 0 && wants_act && !o->act && strcmp(p->table->act, p->table->encoder) == 0) {
-        p->act = p->encoder; /* one model does both */
-        p->lent_act = true;
-    } else if (rc == 0 && wants_act) {
-        rc = take_engine(&p->act, &p->lent_act, o->act, pack, p->table->act, o, e);
-    }
-    if (rc == 0 && !o->no_reply)
+        rc = take_engine(&p->reader, &p->lent_reader, o->reader, pack, p->table->reader, o, e);
+    if (rc == 0 && !o->no_reply && p->table->reply)
         rc = take_engine(&p->reply, &p->lent_reply, o->reply, pack, p->table->reply, o, e);
-    if (rc == 0 && pack && p->table->reader)
-        rc = open_model(&p->reader, pack, p->table->reader, o, e);
     if (rc == 0 && !o->parts_only)
-        rc = ask_create(&p->ask, p->table, NULL, p->encoder, p->act, p->reply, e);
+        rc = ask_create(&p->ask, p->table, NULL, p->reader, p->reply, e);
     if (rc == 0 && p->ask)
-        ask_use_reader(p->ask, p->reader);
+        rc = use_home(p, pack, o, e);
     pack_close(pack);
     if (rc < 0)
         ask_pack_close(p);
@@ -88,22 +124,20 @@ void ask_pack_close(struct ask_pack *p)
     ask_destroy(p->ask);
     if (!p->lent_reply)
         shoal_engine_close(p->reply);
-    if (!p->lent_act)
-        shoal_engine_close(p->act);
-    shoal_engine_close(p->reader);
-    if (!p->lent_encoder)
-        shoal_engine_close(p->encoder);
+    if (!p->lent_reader)
+        shoal_engine_close(p->reader);
     home_table_close(p->table);
     *p = (struct ask_pack){0};
 }
 
-int ask_pack_table(struct home_table **out, const char *dir, const char *path, struct err *e)
+int ask_pack_table(struct home_table **out, const char *dir, const char *path, const char *home,
+                   struct err *e)
 {
     struct pack *pack = NULL;
     *out = NULL;
     int rc = path ? 0 : pack_open(&pack, dir, e);
     if (rc == 0)
-        rc = open_table(out, pack, path, e);
+        rc = open_table(out, pack, path, home, e);
     pack_close(pack);
     return rc;
 }

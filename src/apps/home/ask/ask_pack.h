@@ -11,18 +11,18 @@
 
 struct ask_pack {
     struct home_table *table;
-    struct shoal_engine *encoder, *reply;    /* reply NULL: actions only */
-    struct shoal_engine *act;                /* NULL: the table needs no such model */
-    struct shoal_engine *reader;             /* NULL: the table has none, or no pack was opened */
-    bool lent_encoder, lent_act, lent_reply; /* the caller's: not closed here */
-    struct ask *ask;                         /* NULL with parts_only */
+    struct shoal_engine *reader, *reply; /* reply NULL: actions only */
+    bool lent_reader, lent_reply;        /* the caller's: not closed here */
+    struct ask *ask;                     /* NULL with parts_only */
 };
 
 struct ask_pack_opts {
     const char *dir;   /* NULL: where pack_open looks */
     const char *table; /* this file instead of the pack's table; NULL: the pack's */
     /* use these, do not open the pack's; NULL: open */
-    struct shoal_engine *encoder, *act, *reply;
+    struct shoal_engine *reader, *reply;
+    const char *home; /* a home file, which says the language; NULL: with the pack's table its demo
+                         home, else none */
     bool no_reply;
     bool parts_only; /* table and engines; ask stays NULL */
     uint32_t n_threads;
@@ -34,8 +34,9 @@ SHOAL_MUST_CHECK int ask_pack_open(struct ask_pack *p, const struct ask_pack_opt
                                    struct err *e);
 void ask_pack_close(struct ask_pack *p);
 
-/* The table alone: the file at path, or with NULL the one of the pack in dir. */
+/* The table alone: the file at path, or with NULL the one of the pack in dir for the language of a
+ * home file; home NULL: English. */
 SHOAL_MUST_CHECK int ask_pack_table(struct home_table **out, const char *dir, const char *path,
-                                    struct err *e);
+                                    const char *home, struct err *e);
 
 #endif

@@ -41,8 +41,8 @@ int shoal_ask_open(struct shoal_ask **out, const struct shoal_ask_opts *opts, st
         return err_set(e, SHOAL_ENOMEM, "ask");
     struct ask_pack_opts po = {.dir = o.models,
                                .table = o.table,
-                               .encoder = o.encoder,
-                               .act = o.act,
+                               .home = o.home,
+                               .reader = o.reader,
                                .reply = o.reply,
                                .no_reply = o.no_reply,
                                .n_threads = o.n_threads,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "apps/home/read/read_acts.h"
+#include "apps/home/read/read_cover.h"
 
 #define MAX_ANSWER_WORDS 6u
 
@@ -18,6 +19,7 @@ static void on_read(void *ctx, const struct shoal_result *res)
         r->readings[i].p = res->labels[i].score;
         r->n_readings = i + 1;
     }
+    r->step_tokens = res->n_tokens;
     ask_request_part_done(r);
 }
 
@@ -52,7 +54,7 @@ static void submit(struct ask_request *r)
     r->lines = arena_zalloc(&r->arena, sizeof(*r->lines));
     const int rc = !r->lines ? r->arena.rc
                              : read_lines_choose(r->lines, &r->arena, r->ask->table, r->file,
-                                                 &r->read_state, r->said);
+                                                 &r->read_state, r->text);
     const struct shoal_infer_opts o = {.size = sizeof(o),
                                        .kind = SHOAL_KIND_CLASSIFY,
                                        .text = r->lines ? r->lines->input : "",
@@ -82,117 +84,26 @@ static void submit(struct ask_request *r)
 void ask_read_start(struct ask_request *r)
 {
     r->stage = ASK_STAGE_READ;
-    atomic_store_explicit(&r->pending, 1, memory_order_relaxed);
+    /* one more, so that the stage cannot end while its part is being submitted */
+    atomic_store_explicit(&r->pending, 2, memory_order_relaxed);
     submit(r);
-}
-
-/* ---- words that the plan leaves out ---------------------------------------------------------- */
-
-static bool covers(struct read_plan_span s, uint32_t i)
-{
-    return i >= s.from && i < s.to;
-}
-
-static bool explains_word(const struct read_plan_act *x, uint32_t i)
-{
-    const struct read_plan_span spans[] = {x->value, x->at,       x->in,      x->lasts,
-                                           x->until, x->every,    x->what,    x->list,
-                                           x->name,  x->duration, x->unknown, x->elsewhere};
-    for (uint32_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++)
-        if (covers(spans[k], i))
-            return true;
-    for (uint32_t k = 0; k < x->n_items; k++)
-        if (covers(x->items[k], i))
-            return true;
-    return false;
-}
-
-static bool is_in_names(struct arena *a, const struct home_thing *x, const char *word)
-{
-    for (uint32_t i = 0; i < x->names.n; i++) {
-        struct home_words w = home_words_split(a, x->names.w[i]);
-        for (uint32_t k = 0; k < w.n; k++)
-            if (strcmp(w.w[k], word) == 0)
-                return true;
-    }
-    return false;
-}
-
-/* Is there a number that is no part of the plan? "Oven 180 degrees for 20 minutes" must not lose
- * its minutes: whoever hears less than what was said asks. */
-static bool leaves_number(struct ask_request *r, const struct read_plan *plan)
-{
-    struct home_words plain = home_words_plain_all(&r->arena, &r->lines->words);
-    for (uint32_t i = 0; i < plain.n; i++) {
-        bool known = plain.w[i][0] < '0' || plain.w[i][0] > '9';
-        for (uint32_t k = 0; !known && k < plan->n; k++)
-            known = explains_word(&plan->acts[k], i);
-        for (uint32_t k = 0; !known && k < r->lines->n_things; k++)
-            known = is_in_names(&r->arena, r->lines->things[k].thing, plain.w[i]);
-        for (uint32_t k = 0; !known && k < r->lines->n_areas; k++)
-            known = is_in_names(&r->arena, r->lines->areas[k], plain.w[i]);
-        if (!known)
-            return true;
-    }
-    return false;
-}
-
-static bool is_said(const struct home_words *plain, const struct home_thing *x)
-{
-    for (uint32_t i = 0; i < plain->n; i++)
-        if (home_table_phrase(&x->names, plain, i) > 0)
-            return true;
-    return false;
-}
-
-static bool has_line(const struct read_plan_lines *l, uint32_t at)
-{
-    for (uint32_t i = 0; i < l->n; i++)
-        if (l->at[i] == at)
-            return true;
-    return false;
-}
-
-/* Does a whole class of things get something although the text also names a room that the plan does
- * not? "All the lights off, but leave the kitchen on." */
-static bool leaves_room(struct ask_request *r, const struct read_plan *plan)
-{
-    struct home_words plain = home_words_plain_all(&r->arena, &r->lines->words);
-    for (uint32_t i = 0; i < r->lines->n_areas; i++) {
-        bool known = !is_said(&plain, r->lines->areas[i]), wide = false;
-        for (uint32_t k = 0; k < plan->n; k++) {
-            const struct read_plan_act *x = &plan->acts[k];
-            wide = wide || (x->class && x->areas.n == 0 && read_plan_acts(x));
-            known = known || has_line(&x->areas, i);
-            for (uint32_t n = 0; !known && n < x->things.n + x->except.n; n++) {
-                const uint32_t at =
-                    n < x->things.n ? x->things.at[n] : x->except.at[n - x->things.n];
-                known = at < r->lines->n_things &&
-                        (r->lines->things[at].thing->room == r->lines->areas[i] ||
-                         is_in_names(&r->arena, r->lines->things[at].thing,
-                                     r->lines->areas[i]->names.w[0]));
-            }
-        }
-        if (!known && wide)
-            return true;
-    }
-    return false;
+    ask_request_part_done(r);
 }
 
 /* ---- deciding -------------------------------------------------------------------------------- */
 
-static void explain(struct ask_request *r, const char *plan, float p, bool acts, bool asks)
+static struct ask_plan_clause understood(const struct ask_request *r, const char *plan, float p,
+                                         bool acts, bool asks)
 {
-    r->clauses[0] = (struct home_clause){.text = r->said,
-                                         .intent = plan,
-                                         .intent_p = p,
-                                         .router = "",
-                                         .flow = "",
-                                         .speech = acts   ? HOME_SPEECH_COMMAND
-                                                   : asks ? HOME_SPEECH_ASK
-                                                          : HOME_SPEECH_NONE,
-                                         .speech_p = p};
-    r->n_clauses = 1;
+    return (struct ask_plan_clause){.text = r->text,
+                                    .intent = plan,
+                                    .intent_p = p,
+                                    .router = "",
+                                    .flow = "",
+                                    .act = acts   ? "command"
+                                           : asks ? "ask"
+                                                  : "none",
+                                    .act_p = p};
 }
 
 /* Fields that say what is done, not how sure it is or how a reply calls it. */
@@ -234,13 +145,13 @@ static bool agree(const struct home_draft *a, const struct home_draft *b)
 
 /* The other readings that come to the same: "the radio" may be the one radio, or all of them where
  * there is one. */
-static float agreeing(struct ask_request *r, const struct read_acts *best, uint32_t from)
+static float agreeing(struct ask_request *r, const struct read_work *best, uint32_t from)
 {
     float p = 0.0f;
     for (uint32_t i = from; i < r->n_readings; i++) {
         struct read_plan plan;
         struct home_draft draft = {0};
-        struct read_acts other = *best;
+        struct read_work other = *best;
         struct read_lines lines = *r->lines;
         if (!read_plan_of(&plan, r->readings[i].text))
             continue;
@@ -253,6 +164,26 @@ static float agreeing(struct ask_request *r, const struct read_acts *best, uint3
     return p;
 }
 
+/* Is it talk among people?  Typed, it gets an answer; heard, it does not. */
+static bool is_overheard(const struct ask_request *r, const struct read_plan *plan)
+{
+    static const char *const words[] = {"talk", "negated", "reported", "condition"};
+    bool talk = r->heard > 0.0f && plan->n > 0;
+    for (uint32_t i = 0; talk && i < plan->n; i++) {
+        const struct read_plan_act *x = &plan->acts[i];
+        talk = false;
+        for (size_t k = 0; strcmp(x->verb, "none") == 0 && x->word && k < 4; k++)
+            talk = talk || strcmp(x->word, words[k]) == 0;
+    }
+    return talk;
+}
+
+/* Were the words heard too badly to act on them without asking? */
+static bool is_unclear(const struct ask_request *r)
+{
+    return r->heard > 0.0f && r->heard < r->ask->table->plans.heard;
+}
+
 static void say_unsure(struct ask_request *r)
 {
     const struct home_template *t = &r->ask->table->say[HOME_SAY_UNSURE];
@@ -261,7 +192,52 @@ static void say_unsure(struct ask_request *r)
             (struct home_draft_line){.say = t->parts[0].text ? t->parts[0].text : ""};
 }
 
-bool ask_read_decide(struct ask_request *r, const struct home_here *here)
+static bool is_word(const struct read_plan_act *x, const char *word)
+{
+    return x->word && strcmp(x->word, word) == 0;
+}
+
+/* Did the home only look something up, and had nothing to look it up with? */
+static bool knows_nothing(const struct home_draft *d)
+{
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        const char *result = ask_plan_text_of(d->actions[i], "result");
+        if (!result || strcmp(result, "failed") != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Does an act leave something open? Those of commands and of chat do not. */
+static enum ask_plan_open act_leaves(const struct read_plan_act *x)
+{
+    if (strcmp(x->verb, "ask") == 0)
+        return ASK_PLAN_TALK;
+    if (strcmp(x->verb, "other") == 0)
+        return is_word(x, "help") ? ASK_PLAN_SETTLED : ASK_PLAN_QUESTION;
+    if (strcmp(x->verb, "none") != 0)
+        return ASK_PLAN_SETTLED;
+    return is_word(x, "question") ? ASK_PLAN_QUESTION
+           : is_word(x, "talk")   ? ASK_PLAN_TALK
+                                  : ASK_PLAN_SETTLED;
+}
+
+/* Whether something else may know what the home did not: it has nothing to do with the text, or
+ * nothing to answer it with. */
+static enum ask_plan_open left_open(const struct home_draft *d, const struct read_plan *plan)
+{
+    enum ask_plan_open open = ASK_PLAN_SETTLED;
+    for (uint32_t i = 0; i < plan->n; i++) {
+        const enum ask_plan_open one = act_leaves(&plan->acts[i]);
+        if (one == ASK_PLAN_SETTLED || !knows_nothing(d))
+            return ASK_PLAN_SETTLED;
+        open = one > open ? one : open;
+    }
+    return open == ASK_PLAN_QUESTION && d->n_actions > 0 ? ASK_PLAN_TALK : open;
+}
+
+bool ask_read_decide(struct ask_request *r, const struct home_here *here,
+                     struct ask_plan_clause *out)
 {
     struct read_plan plan = {.n = 0};
     struct home_draft trial = {0};
@@ -276,20 +252,20 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here)
         asks = asks || strcmp(plan.acts[i].verb, "ask") == 0;
     }
     if (!readable) {
-        explain(r, "", p, acts, asks);
+        *out = understood(r, "", p, acts, asks);
         say_unsure(r);
         return false;
     }
-    struct read_acts x = {.a = &r->arena,
+    struct read_work x = {.a = &r->arena,
                           .t = r->ask->table,
                           .here = here,
                           .now = &r->now,
                           .lines = r->lines,
                           .state = &r->read_state,
                           .kept = r->read_kept,
-                          .text = r->said,
+                          .text = r->text,
                           .p = 1.0f,
-                          .simulated = !home_things_sink(r->ask->things),
+                          .simulated = !r->ask->things || !home_things_sink(r->ask->things),
                           .draft = &trial};
     if (acts) {
         struct read_lines lines = *r->lines;
@@ -299,14 +275,25 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here)
         x.last_out = x.pending_out = x.kept_out = NULL;
         x.lines = r->lines;
     }
-    explain(r, r->readings[best].text, p, acts, asks);
+    *out = understood(r, r->readings[best].text, p, acts, asks);
+    if (is_overheard(r, &plan))
+        return true; /* it changes nothing */
     if (acts && p < r->ask->table->plans.ask_p) {
         say_unsure(r); /* not sure enough even to offer it */
         return false;
     }
-    x.p = acts && (leaves_number(r, &plan) || leaves_room(r, &plan)) ? 0.0f : p;
+    const bool whole =
+        !acts || (!is_unclear(r) && !(plan.n == 1 && read_cover_asks(&r->arena, x.t, r->lines)) &&
+                  read_cover_all(&r->arena, r->lines, &plan));
+    const char *left = acts ? read_cover_left(&r->arena, r->ask->table, r->lines, &plan) : NULL;
+    x.p = whole ? p : 0.0f;
     x.draft = &r->draft;
+    if (left && !whole) /* in front of the question */
+        read_work_say(&x, HOME_SAY_LEFT, left);
     read_acts(&x, &plan);
+    if (left && whole)
+        read_work_say(&x, HOME_SAY_LEFT, left);
+    r->plan.open = left_open(&r->draft, &plan);
     r->read_focus =
         (struct home_focus){.last = x.last_out, .pending = x.pending_out, .kept = x.kept_out};
     r->is_read = true;
@@ -318,7 +305,7 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here)
 void ask_read_remember(struct ask_request *r, struct home_focus *f)
 {
     if (!r->is_read) { /* a yes is about what was read before it */
-        f->last = r->reads ? r->focus.last : NULL;
+        f->last = r->focus.last;
         f->pending = f->kept = NULL;
         return;
     }

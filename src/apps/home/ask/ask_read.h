@@ -6,11 +6,14 @@
 #define SHOAL_APPS_HOME_ASK_ASK_READ_H
 
 #include "apps/home/ask/ask_request.h"
+#include "apps/home/home_answer.h"
 
 /* Begins the stage that reads the text. */
 void ask_read_start(struct ask_request *r);
-/* The text was read: makes the draft. Returns whether it only asks something. */
-bool ask_read_decide(struct ask_request *r, const struct home_here *here);
+/* The text was read: makes the draft; *out: how it was understood. Returns whether it only asks
+ * something. */
+bool ask_read_decide(struct ask_request *r, const struct home_here *here,
+                     struct ask_plan_clause *out);
 /* What the conversation was about, for the next reading. */
 void ask_read_remember(struct ask_request *r, struct home_focus *f);
 

@@ -2,7 +2,6 @@
 #include "apps/home/ask/ask_request.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -11,8 +10,7 @@ void ask_request_unref(struct ask_request *r)
 {
     if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t i = 0; i < r->n_tasks; i++)
-        shoal_task_free(r->tasks[i]);
+    shoal_task_free(r->task);
     home_file_unref(r->file);
     buf_fini(&r->reply);
     arena_fini(&r->arena);
@@ -65,18 +63,17 @@ void ask_request_finish(struct ask_request *r)
 void ask_request_keep_task(struct ask_request *r, struct shoal_task *t)
 {
     pthread_mutex_lock(&r->lock);
-    r->tasks[r->n_tasks++] = t;
+    r->task = t;
     pthread_mutex_unlock(&r->lock);
     if (atomic_load_explicit(&r->cancel, memory_order_relaxed))
         shoal_task_cancel(t);
 }
 
-void ask_request_drop_tasks(struct ask_request *r)
+void ask_request_drop_task(struct ask_request *r)
 {
     pthread_mutex_lock(&r->lock);
-    for (uint32_t i = 0; i < r->n_tasks; i++)
-        shoal_task_free(r->tasks[i]);
-    r->n_tasks = 0;
+    shoal_task_free(r->task);
+    r->task = NULL;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -84,12 +81,4 @@ void ask_request_part_done(struct ask_request *r)
 {
     if (atomic_fetch_sub_explicit(&r->pending, 1, memory_order_acq_rel) == 1)
         r->advance(r);
-}
-
-const char *ask_request_flow(const struct ask *a, const char *label)
-{
-    for (uint32_t i = 0; i < a->n_flows; i++)
-        if (strcmp(a->flows[i].label, label) == 0)
-            return a->flows[i].flow;
-    return "";
 }

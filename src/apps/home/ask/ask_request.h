@@ -1,5 +1,5 @@
 /* ask_request.h - a request of the home flow while it lives, for the files that take it from stage
- * to stage: ask_understand, ask_decide, ask_speak; ask.c puts them together.  Private to them.
+ * to stage: ask_read, ask_decide, ask_speak; ask.c puts them together.  Private to them.
  *
  * Thread:    one thread at a time works on a request; ask.h says which.  `lock` guards what other
  *            threads may touch.
@@ -16,48 +16,30 @@
 #include "apps/home/home_carry.h"
 #include "apps/home/home_draft.h"
 #include "apps/home/home_memory.h"
-#include "apps/home/home_rules.h"
-#include "apps/home/home_speech.h"
 #include "apps/home/read/read_lines.h"
 #include "apps/home/site/home_things.h"
 #include "shoal/shoal.h"
 
-#define ASK_PER_CLAUSE 3u /* intent, router, entities */
-#define ASK_MAX_PARTS 64u /* parts of a text, by speech act */
-#define ASK_MAX_FLOWS 64u
 #define ASK_MAX_READINGS 4u
-#define ASK_MAX_WORDS 150u /* words of a text without a message to others: a minute of speech */
 
 struct ask {
     const struct home_table *table;
-    struct shoal_engine *encoder, *act, *reply; /* encoder NULL: requests provide access to it */
-    struct shoal_engine *reader;                /* NULL: none, or requests provide it */
+    struct shoal_engine *reader; /* NULL: requests provide access to it */
+    struct shoal_engine *reply;  /* NULL: none, or requests provide it */
     struct home_memory *memory;
     struct home_things *things; /* NULL: no home */
-    bool reads;                 /* the encoder is a reader: it writes plans */
-    float threshold;
-    struct {
-        char *label, *flow;
-    } flows[ASK_MAX_FLOWS];
-    uint32_t n_flows;
+    struct home_file *file;     /* without one, what texts may be about; held; NULL: nothing */
 };
 
-enum ask_stage {
-    ASK_STAGE_READ,
-    ASK_STAGE_ACT,
-    ASK_STAGE_UNDERSTAND,
-    ASK_STAGE_CARRY,
-    ASK_STAGE_REPLY
-};
+enum ask_stage { ASK_STAGE_READ, ASK_STAGE_CARRY, ASK_STAGE_REPLY };
 
 struct ask_request {
     struct ask *ask;
-    bool speaks;                       /* false: actions only */
-    bool asks_acts;                    /* false: only the rules tell commands from other talk */
-    struct shoal_engine *reply_engine; /* NULL: it is reached through `away` */
-    struct shoal_engine *act_engine;   /* the same */
-    struct ask_away *away;             /* NULL: all models have engines here */
-    _Atomic uint32_t refs;             /* the caller's and the flow's own */
+    bool speaks;                        /* false: actions only */
+    struct shoal_engine *reply_engine;  /* NULL: it is reached through `away` */
+    struct shoal_engine *reader_engine; /* the same */
+    struct ask_away *away;              /* NULL: all models have engines here */
+    _Atomic uint32_t refs;              /* the caller's and the flow's own */
     _Atomic uint32_t pending; /* unfinished parts of the stage, plus one while they are started */
     _Atomic bool cancel;
     enum ask_stage stage;
@@ -65,13 +47,12 @@ struct ask_request {
     char message[320];
 
     struct arena arena;
-    const char *text, *conversation;    /* in the arena; conversation "": none */
-    const char *owner;                  /* in the arena; "": unknown */
-    const char *room;                   /* where the speaker is; NULL: not known */
-    const char *said;                   /* the text as it came */
-    bool reads;                         /* a reader reads the text too */
-    struct shoal_engine *reader_engine; /* NULL: it is reached through `away` */
-    struct home_focus read_focus;       /* for the memory, if the reader's plan was taken */
+    const char *text, *conversation; /* in the arena; conversation "": none */
+    const char *owner;               /* in the arena; "": unknown */
+    const char *room;                /* where the speaker is; NULL: not known */
+    bool dry;                        /* nothing is carried out or remembered */
+    float heard;                     /* confidence of its recognizer; 0: typed */
+    struct home_focus read_focus;    /* for the memory, if a plan was taken */
     struct read_lines *lines;
     struct read_lines_state read_state;
     const char *read_kept; /* words that the last plan had; NULL: none */
@@ -80,17 +61,10 @@ struct ask_request {
         float p;
     } readings[ASK_MAX_READINGS]; /* best first */
     uint32_t n_readings;
-    bool is_read;               /* the reader's plan was taken */
-    struct home_words words;    /* of the text */
-    struct home_words unspelt;  /* before typos were corrected */
-    bool too_long;              /* longer than anybody can follow */
-    bool stopped;               /* the text stops something; no model reads it */
-    const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
-    struct home_part parts[ASK_MAX_PARTS];
-    uint32_t n_parts;
-    float command_p; /* probability that the text is a command */
-    struct home_clause clauses[ASK_MAX_CLAUSES];
-    uint32_t n_clauses;
+    bool is_read;                  /* a plan was taken */
+    struct home_words words;       /* of the text */
+    bool too_long;                 /* longer than anybody can follow */
+    struct ask_plan_clause clause; /* how it was understood */
     struct home_draft draft;
     struct home_focus focus; /* the previous topic */
     struct home_file *file;  /* the home; held; NULL: none */
@@ -104,7 +78,6 @@ struct ask_request {
     struct home_draft_context *contexts;
     uint32_t n_contexts, at_context;
     bool wordless; /* the reply model was too late for the current context */
-    bool referred; /* "it" was replaced by what it means */
     struct buf reply;
     size_t reply_from; /* where the reply to the current context begins */
     struct tm now;
@@ -121,8 +94,7 @@ struct ask_request {
 
     pthread_mutex_t lock; /* guards tasks, code and message, done */
     pthread_cond_t finished;
-    struct shoal_task *tasks[ASK_MAX_CLAUSES * ASK_PER_CLAUSE];
-    uint32_t n_tasks;
+    struct shoal_task *task; /* of the current stage; NULL: none */
     bool done;
     void (*advance)(struct ask_request *r); /* runs when the last part of a stage is done */
 };
@@ -131,16 +103,14 @@ void ask_request_unref(struct ask_request *r);
 void ask_request_emit(struct ask_request *r, const struct ask_event *ev);
 /* Any thread; the first failure is reported. */
 void ask_request_fail(struct ask_request *r, int code, const char *message);
-/* Ends a step for --explain; model NULL: rules. */
+/* Ends a step for --explain; model NULL: none. */
 void ask_request_step(struct ask_request *r, const char *name, const char *model);
 /* The last event. */
 void ask_request_finish(struct ask_request *r);
 /* Keeps a task of the current stage, so that it can be cancelled. */
 void ask_request_keep_task(struct ask_request *r, struct shoal_task *t);
-void ask_request_drop_tasks(struct ask_request *r);
+void ask_request_drop_task(struct ask_request *r);
 /* One of r->pending parts is done; the last one advances the request. */
 void ask_request_part_done(struct ask_request *r);
-/* The meaning of a router label; "": nothing. */
-const char *ask_request_flow(const struct ask *a, const char *label);
 
 #endif

@@ -21,13 +21,11 @@ struct asking {
     struct flow_owner *owner;
     struct request *request; /* owned */
     struct sink *sink;
-    bool quiet;                             /* the sink only wants `closed` from now on */
-    struct registry_model *encoder, *reply; /* held; reply NULL: actions only */
-    struct registry_model *act;             /* held; NULL: the table needs none */
-    struct registry_model *reader;          /* held; NULL: the server has none */
-    struct acquire for_encoder, for_act, for_reply, for_reader;
+    bool quiet;                            /* the sink only wants `closed` from now on */
+    struct registry_model *reader, *reply; /* held; reply NULL: actions only */
+    struct acquire for_reader, for_reply;
     struct ask_apart *apart; /* NULL: all models have engines in this process */
-    struct ask *ask;         /* the encoder's */
+    struct ask *ask;         /* the reader's */
     struct ask_request *asked;
     struct token_queue queue;
     struct token_queue_end end;
@@ -65,8 +63,6 @@ static void asking_close(struct asking *a)
     a->sink->ops->closed(a->sink); /* may still read the plan */
     ask_free(a->asked);
     ask_apart_put(a->apart);
-    put_back(a->encoder);
-    put_back(a->act);
     put_back(a->reader);
     put_back(a->reply);
     token_queue_fini(&a->queue);
@@ -87,7 +83,7 @@ static void send_error(struct asking *a, int code, bool refused, const char *msg
 {
     struct failure f;
     if (code == SHOAL_EDEADLINE)
-        failure_late(&f, refused, model_stats_others(&a->encoder->stats), msg);
+        failure_late(&f, refused, model_stats_others(&a->reader->stats), msg);
     else
         failure_of(&f, code, msg);
     send_failure(a, &f);
@@ -99,16 +95,12 @@ static void on_cancel(struct flow_job *j)
     if (a->quiet)
         return;
     a->quiet = true;
-    acquire_cancel(&a->for_encoder);
-    acquire_cancel(&a->for_act);
     acquire_cancel(&a->for_reader);
     acquire_cancel(&a->for_reply);
-    if (a->encoder)
-        counter_add(&a->encoder->stats.cancelled, 1);
+    if (a->reader)
+        counter_add(&a->reader->stats.cancelled, 1);
     if (a->asked)
         ask_cancel(a->asked);
-    else if (a->apart) /* on_learned closes it */
-        ask_apart_away(a->apart)->ops->cancel(ask_apart_away(a->apart));
     if (a->held) { /* it can no longer be resumed */
         a->held = false;
         on_wake(&a->wake);
@@ -145,18 +137,16 @@ static void on_event(void *ctx, const struct ask_request *r, const struct ask_ev
     token_queue_push(&a->queue, &a->end, 0, &out);
 }
 
-static bool is_encoder(const struct ask_plan_step *s)
+static bool is_reader(const struct ask_plan_step *s)
 {
-    return strcmp(s->model, "reply") != 0; /* "encoder" or "act" */
+    return strcmp(s->model, "reply") != 0;
 }
 
 /* NULL: they are kept elsewhere. */
 static struct model_stats *stats_of(struct asking *a, const struct ask_plan_step *s)
 {
-    const struct registry_model *m = strcmp(s->model, "act") == 0 ? a->act
-                                     : is_encoder(s)              ? a->encoder
-                                                                  : a->reply;
-    return is_counted(m) ? (struct model_stats *)(uintptr_t)&m->stats : NULL;
+    struct registry_model *m = is_reader(s) ? a->reader : a->reply;
+    return is_counted(m) ? &m->stats : NULL;
 }
 
 static void count_done(struct asking *a, const struct ask_plan_answer *x)
@@ -168,12 +158,12 @@ static void count_done(struct asking *a, const struct ask_plan_answer *x)
         struct model_stats *m = stats_of(a, s);
         if (!m)
             continue;
-        counter_add(is_encoder(s) ? &m->prompt_tokens : &m->generated_tokens, s->tokens);
+        counter_add(is_reader(s) ? &m->prompt_tokens : &m->generated_tokens, s->tokens);
         histogram_add(&m->total, s->ns);
     }
     int code = a->lost ? a->lost : a->end.done.code;
     if (code < 0 && code != SHOAL_ECANCELLED)
-        counter_add(&a->encoder->stats.errors, 1);
+        counter_add(&a->reader->stats.errors, 1);
 }
 
 static void send_done(struct asking *a, const struct ask_plan_answer *x)
@@ -184,7 +174,7 @@ static void send_done(struct asking *a, const struct ask_plan_answer *x)
                           .steps = x->steps,
                           .n_steps = x->n_steps};
     for (uint32_t i = 0; i < x->n_steps; i++)
-        if (x->steps[i].model && is_encoder(&x->steps[i]))
+        if (x->steps[i].model && is_reader(&x->steps[i]))
             e.prompt_tokens += x->steps[i].tokens;
         else if (x->steps[i].model)
             e.generated_tokens += x->steps[i].tokens;
@@ -256,16 +246,12 @@ static void on_wake(struct executor_task *t)
 
 /* ---- starting ---- */
 
-/* encoder NULL: it is isolated, and its configuration was requested. */
-static int make_ask(void *ctx, void **out, struct shoal_engine *encoder, struct err *e)
+/* reader NULL: it is isolated. */
+static int make_ask(void *ctx, void **out, struct shoal_engine *reader, struct err *e)
 {
-    const struct asking *k = ctx;
-    const struct ask_app *app = k->app;
+    const struct ask_app *app = ctx;
     struct ask *a = NULL;
-    size_t n = 0;
-    const char *config = encoder ? NULL : ask_apart_config(k->apart, &n);
-    int rc = encoder ? ask_create(&a, app->table, app->things, encoder, NULL, NULL, e)
-                     : ask_create_away(&a, app->table, app->things, config, n, e);
+    int rc = ask_create(&a, app->table, app->things, reader, NULL, e);
     *out = a;
     return rc;
 }
@@ -288,15 +274,12 @@ static void submit(struct asking *a)
                                .conversation = *r->session ? conversation : NULL,
                                .owner = r->client.name,
                                .confirm = r->ask.confirm,
-                               .act = a->act ? registry_engine(a->act) : NULL,
-                               .reader = a->reader ? registry_engine(a->reader) : NULL,
-                               .away_reads = a->reader != NULL,
                                .room = r->ask.room,
-                               .no_reply = !a->reply,
+                               .heard = r->ask.heard,
+                               .dry = r->ask.dry,
+                               .no_reply = !a->reply && (a->app->table->reply || !r->ask.reply),
                                .reply = a->reply ? registry_engine(a->reply) : NULL,
                                .away = ask_apart_away(a->apart),
-                               .is_common = ask_apart_is_common,
-                               .common_ctx = a->apart,
                                .deadline_ns = r->deadline_ns,
                                .priority = who.priority,
                                .client = who.client,
@@ -310,71 +293,36 @@ static void submit(struct asking *a)
     }
 }
 
-static void on_learned(void *ctx)
-{
-    struct asking *a = ctx;
-    if (a->quiet)
-        asking_close(a);
-    else
-        submit(a);
-}
-
-/* The encoder's part of the flow is there. */
-static void attach(struct asking *a)
-{
-    const struct request_ask *q = &a->request->ask;
-    const struct ask_opts o = {.text = q->text, .text_bytes = strlen(q->text)};
-    struct err e = {0};
-    void *ask = NULL;
-    int rc = registry_attach(a->encoder, make_ask, a, drop_ask, &ask, &e);
-    a->ask = ask;
-    if (rc == 0 && !registry_engine(a->encoder))
-        rc = ask_doubtful_words(a->ask, &o, ask_apart_doubt, a->apart, &e);
-    if (rc < 0) {
-        send_error(a, rc, true, e.msg);
-        asking_close(a);
-    } else if (a->apart) {
-        ask_apart_learn(a->apart, on_learned, a);
-    } else {
-        submit(a);
-    }
-}
-
-static void on_configured(void *ctx)
-{
-    struct asking *a = ctx;
-    const struct failure *f = ask_apart_failure(a->apart);
-    if (!a->quiet && f)
-        send_failure(a, f);
-    if (a->quiet)
-        asking_close(a);
-    else
-        attach(a);
-}
-
-/* Isolated models of an ask are reached by requests. */
+/* The reader's part of the flow, and isolated models, which are reached by requests. */
 static void prepare(struct asking *a)
 {
-    const struct registry_model *all[] = {a->encoder, a->act, a->reply, a->reader};
-    const char *names[4] = {NULL};
+    const struct registry_model *all[ASK_MODELS] = {a->reader, a->reply}; /* as enum ask_model */
+    const char *names[ASK_MODELS] = {NULL};
+    struct err e = {0};
+    void *ask = NULL;
     bool apart = false;
-    for (int i = 0; i < 4; i++) { /* in the order of enum ask_model */
+    for (int i = 0; i < ASK_MODELS; i++) {
         names[i] = all[i] ? all[i]->name : NULL;
         apart |= all[i] && !registry_engine(all[i]);
     }
     if (apart && !(a->apart = ask_apart_create(a->owner, a->request, names))) {
         send_error(a, SHOAL_ENOMEM, true, "out of memory");
         asking_close(a);
-    } else if (!registry_engine(a->encoder) && !registry_attached(a->encoder)) {
-        ask_apart_configure(a->apart, on_configured, a);
+        return;
+    }
+    int rc = registry_attach(a->reader, make_ask, (void *)(uintptr_t)a->app, drop_ask, &ask, &e);
+    a->ask = ask;
+    if (rc < 0) {
+        send_error(a, rc, true, e.msg);
+        asking_close(a);
     } else {
-        attach(a);
+        submit(a);
     }
 }
 
 static void begin(struct asking *a)
 {
-    const struct registry_model *m = a->reply ? a->reply : a->encoder;
+    const struct registry_model *m = a->reply ? a->reply : a->reader;
     const struct sink_start start = {
         .model = m->name, .version = registry_identity(m)->version, .sum = registry_sum(m)};
     a->sink->ops->start(a->sink, &start);
@@ -390,11 +338,6 @@ static void count_begin(struct registry_model *m)
         return;
     counter_add(&m->stats.requests, 1);
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
-}
-
-static void on_encoder_failed(struct acquire *q, const struct failure *f)
-{
-    send_failure(EXECUTOR_OF(q, struct asking, for_encoder), f);
 }
 
 static void on_reply_failed(struct acquire *q, const struct failure *f)
@@ -414,7 +357,20 @@ static void on_reply(struct acquire *q, struct registry_model *m)
     begin(a);
 }
 
-static void find_reply(struct asking *a);
+static void find_reply(struct asking *a)
+{
+    if (!a->request->ask.reply || !a->app->table->reply) {
+        begin(a);
+        return;
+    }
+    a->for_reply.owner = a->owner;
+    a->for_reply.ready = on_reply;
+    a->for_reply.failed = on_reply_failed;
+    a->for_reply.epoch = a->request->epoch; /* the same for both: never models of two versions */
+    a->for_reply.any = true;
+    a->for_reply.key = request_key(a->request);
+    acquire_model(&a->for_reply, a->app->table->reply, SHOAL_KIND_GENERATE);
+}
 
 static void on_reader_failed(struct acquire *q, const struct failure *f)
 {
@@ -431,79 +387,6 @@ static void on_reader(struct acquire *q, struct registry_model *m)
     a->reader = m;
     count_begin(m);
     find_reply(a);
-}
-
-/* A server without the table's reader understands by rules alone. */
-static void find_reader(struct asking *a)
-{
-    const char *name = a->app->table->reader;
-    enum registry_state state;
-    if (!name || !registry_state(a->owner->flow->registry, name, &state)) {
-        find_reply(a);
-        return;
-    }
-    a->for_reader.owner = a->owner;
-    a->for_reader.ready = on_reader;
-    a->for_reader.failed = on_reader_failed;
-    a->for_reader.epoch = a->request->epoch;
-    a->for_reader.any = true;
-    a->for_reader.key = request_key(a->request);
-    acquire_model(&a->for_reader, name, SHOAL_KIND_CLASSIFY);
-}
-
-static void find_reply(struct asking *a)
-{
-    if (!a->request->ask.reply) {
-        begin(a);
-        return;
-    }
-    a->for_reply.owner = a->owner;
-    a->for_reply.ready = on_reply;
-    a->for_reply.failed = on_reply_failed;
-    a->for_reply.epoch = a->request->epoch; /* the same for both: never models of two versions */
-    a->for_reply.any = true;
-    a->for_reply.key = request_key(a->request);
-    acquire_model(&a->for_reply, a->app->table->reply, SHOAL_KIND_GENERATE);
-}
-
-static void on_act_failed(struct acquire *q, const struct failure *f)
-{
-    send_failure(EXECUTOR_OF(q, struct asking, for_act), f);
-}
-
-static void on_act(struct acquire *q, struct registry_model *m)
-{
-    struct asking *a = EXECUTOR_OF(q, struct asking, for_act);
-    if (!m) {
-        asking_close(a);
-        return;
-    }
-    a->act = m;
-    count_begin(m);
-    find_reader(a);
-}
-
-static void on_encoder(struct acquire *q, struct registry_model *m)
-{
-    struct asking *a = EXECUTOR_OF(q, struct asking, for_encoder);
-    const char *act = a->app->table->act;
-    if (!m) {
-        asking_close(a);
-        return;
-    }
-    a->encoder = m;
-    count_begin(m);
-    if (!act) {
-        find_reply(a);
-        return;
-    }
-    a->for_act.owner = a->owner;
-    a->for_act.ready = on_act;
-    a->for_act.failed = on_act_failed;
-    a->for_act.epoch = a->request->epoch;
-    a->for_act.any = true;
-    a->for_act.key = request_key(a->request);
-    acquire_model(&a->for_act, act, SHOAL_KIND_TAG);
 }
 
 /* Whether the table and the models of the request exist; if not, f names what is missing. */
@@ -526,11 +409,9 @@ static bool check_parts(const struct asking *a, struct failure *f)
                     "start 'shoal serve' with the models included with Shoal (without -m)");
         return false;
     }
-    if (!registry_state(registry, t->encoder, &state))
-        missing = t->encoder;
-    else if (t->act && !registry_state(registry, t->act, &state))
-        missing = t->act;
-    else if (q->reply && !registry_state(registry, t->reply, &state))
+    if (!registry_state(registry, t->reader, &state))
+        missing = t->reader;
+    else if (q->reply && t->reply && !registry_state(registry, t->reply, &state))
         missing = t->reply;
     if (missing)
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
@@ -563,13 +444,13 @@ static void run(struct app *app, struct flow_owner *o, struct request *r, struct
         asking_close(a);
         return;
     }
-    a->for_encoder.owner = o;
-    a->for_encoder.ready = on_encoder;
-    a->for_encoder.failed = on_encoder_failed;
-    a->for_encoder.epoch = r->epoch;
-    a->for_encoder.any = true;
-    a->for_encoder.key = request_key(r);
-    acquire_model(&a->for_encoder, a->app->table->encoder, SHOAL_KIND_CLASSIFY);
+    a->for_reader.owner = o;
+    a->for_reader.ready = on_reader;
+    a->for_reader.failed = on_reader_failed;
+    a->for_reader.epoch = r->epoch;
+    a->for_reader.any = true;
+    a->for_reader.key = request_key(r);
+    acquire_model(&a->for_reader, a->app->table->reader, SHOAL_KIND_CLASSIFY);
 }
 
 void ask_app_init(struct ask_app *a)

@@ -19,6 +19,13 @@ struct day {
     const char *unread; /* unknown words; NULL: none */
 };
 
+/* It cannot be done then; text: what is not possible. */
+static struct home_due denied(struct arena *a, const struct home_table *t, enum home_part why,
+                              const char *text)
+{
+    return (struct home_due){.why = home_table_part(a, t, why, text, NULL)};
+}
+
 static int number_of(const char *digits)
 {
     return (int)strtol(digits, NULL, 10);
@@ -116,6 +123,18 @@ static void read_date(struct arena *a, const struct home_table *t, const char *t
         out->unread = text;
 }
 
+enum home_due_date home_due_date(struct arena *a, const struct home_table *t, const char *text,
+                                 const struct tm *now)
+{
+    struct day day = {.today = true};
+    struct home_words w = home_words_split(a, home_words_lower(a, text));
+    for (uint32_t i = 0; i < w.n; i++)
+        if (home_table_phrase(&t->later.past, &w, i) > 0)
+            return HOME_DUE_PAST;
+    read_date(a, t, home_values_date(a, t, text).text, now, &day);
+    return day.unread ? HOME_DUE_UNREAD : HOME_DUE_READ;
+}
+
 static int64_t at_clock(const struct tm *day, int hour, int minute)
 {
     struct tm d = *day;
@@ -143,11 +162,6 @@ static int hour_meant(const struct home_due_said *s, const struct day *day, int 
     return second > 0 && at_clock(&day->tm, second, minute) > (int64_t)now ? second : -1;
 }
 
-static struct home_due not_known(struct arena *a, const char *what)
-{
-    return (struct home_due){.why = arena_printf(a, "I don't know when \"%s\" is", what)};
-}
-
 /* "sunset" and the like; SUN_NONE: not such a time. */
 static enum sun_event sun_of(struct arena *a, const struct home_table *t, const char *time)
 {
@@ -160,11 +174,6 @@ static enum sun_event sun_of(struct arena *a, const struct home_table *t, const 
     return SUN_NONE;
 }
 
-bool home_due_is_sun(struct arena *a, const struct home_table *t, const char *time)
-{
-    return sun_of(a, t, time) != SUN_NONE;
-}
-
 uint32_t home_due_clock_at(struct arena *a, const struct home_table *t, const struct home_words *w,
                            uint32_t at)
 {
@@ -174,30 +183,22 @@ uint32_t home_due_clock_at(struct arena *a, const struct home_table *t, const st
         if (v.understood && !v.wrong)
             return n;
     }
-    n = at < w->n && home_table_word(t, w->w[at]) & HOME_WORD_ARTICLE; /* "at the sunset" */
+    n = at < w->n && home_table_lists(&t->articles, w->w[at]); /* "at the sunset" */
     return n < most && phrase_at(&t->later.sun, w, at + n, &most) ? n + most : 0;
 }
 
-static struct home_due no_place(struct arena *a, const char *time)
-{
-    return (struct home_due){
-        .why = arena_printf(a,
-                            "I don't know when %s is, because the home file has no location "
-                            "(latitude and longitude)",
-                            time)};
-}
-
 /* Once, at sunrise or sunset of a day, or of the next day if it has passed. */
-static struct home_due by_sun(struct arena *a, const struct home_due_said *s, struct day *day,
-                              enum sun_event event, time_t now)
+static struct home_due by_sun(struct arena *a, const struct home_table *t,
+                              const struct home_due_said *s, struct day *day, enum sun_event event,
+                              time_t now)
 {
     int64_t at;
     if (!s->place)
-        return no_place(a, s->time);
+        return denied(a, t, HOME_PART_NO_PLACE, s->time);
     if (!sun_time(&day->tm, s->place[0], s->place[1], event, &at))
-        return (struct home_due){.why = arena_printf(a, "there is no %s on that day", s->time)};
+        return denied(a, t, HOME_PART_NO_SUN, s->time);
     if (at <= (int64_t)now && day->given && !day->weekday)
-        return (struct home_due){.why = "that time is over"};
+        return denied(a, t, HOME_PART_OVER, NULL);
     if (at <= (int64_t)now) {
         day->tm = days_later(&day->tm, day->weekday ? 7 : 1);
         (void)sun_time(&day->tm, s->place[0], s->place[1], event, &at);
@@ -212,12 +213,12 @@ static struct home_due on_day(struct arena *a, const struct home_table *t,
     enum sun_event sun = s->time ? sun_of(a, t, s->time) : SUN_NONE;
     uint32_t n;
     if (sun != SUN_NONE)
-        return by_sun(a, s, day, sun, now);
+        return by_sun(a, t, s, day, sun, now);
     if (s->time && !home_table_is_clock(clock)) {
         struct home_words w = home_words_split(a, clock);
         const struct home_pair *p = phrase_at(&t->later.parts, &w, 0, &n);
         if (!p || n != w.n)
-            return not_known(a, clock);
+            return denied(a, t, HOME_PART_NOT_KNOWN, clock);
         clock = p->to;
     }
     if (!clock)
@@ -225,7 +226,7 @@ static struct home_due on_day(struct arena *a, const struct home_table *t,
     int hour = number_of(clock), minute = number_of(clock + 3);
     int meant = hour_meant(s, day, hour, minute, now);
     if (meant < 0 && day->given && !day->weekday)
-        return (struct home_due){.why = "that time is over"};
+        return denied(a, t, HOME_PART_OVER, NULL);
     if (meant < 0) { /* the next such day; at night, seven is the first seven after midnight */
         day->tm = days_later(&day->tm, day->weekday ? 7 : 1);
         day->today = false;
@@ -242,7 +243,7 @@ static uint32_t more_days(const struct home_table *t, const struct home_words *w
     uint32_t to = at, name;
     for (uint32_t i = at; i < w->n; i++) {
         const char *word = w->w[i];
-        if (home_table_word(t, word) & HOME_WORD_JOIN)
+        if (home_table_lists(&t->join, word))
             continue;
         if (!strmap_get(&t->date_names, word, strlen(word), &name) || name >= 7)
             break;
@@ -272,13 +273,13 @@ static int64_t period_at(struct arena *a, const struct home_table *t, const stru
     return (int64_t)best;
 }
 
-struct home_due_every home_due_every_at(struct arena *a, const struct home_table *t,
-                                        const struct home_words *w, uint32_t at)
+static struct home_due_every every_at(struct arena *a, const struct home_table *t,
+                                      const struct home_words *w, uint32_t at)
 {
     struct home_due_every e = {.from = at};
     const struct home_pair *p = phrase_at(&t->later.every, w, at, &e.n);
     uint32_t n = 0;
-    bool each = home_table_lists(&t->reword.each, w->w[at]);
+    bool each = home_table_lists(&t->later.each, w->w[at]);
     if ((!p || p->number == 0) && each && at + 1 < w->n)
         e.period_s = period_at(a, t, w, at + 1, &n);
     if (e.period_s > 0)
@@ -299,7 +300,7 @@ struct home_due_every home_due_every(struct arena *a, const struct home_table *t
 {
     struct home_due_every best = {0};
     for (uint32_t i = 0; i < w->n; i++) {
-        struct home_due_every e = home_due_every_at(a, t, w, i);
+        struct home_due_every e = every_at(a, t, w, i);
         if (e.words && e.n > best.n)
             best = e;
     }
@@ -331,15 +332,15 @@ int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s)
 }
 
 /* "Every two hours": from now on. */
-static struct home_due periodic(struct arena *a, const struct home_due_said *s, time_t now)
+static struct home_due periodic(struct arena *a, const struct home_table *t,
+                                const struct home_due_said *s, time_t now)
 {
     struct ask_plan_again g = {
         .period_s = s->period_s, .first_s = (int64_t)now + s->period_s, .words = s->every};
     if (s->period_s < HOME_DUE_MIN_PERIOD_S)
-        return (struct home_due){.why = "I can repeat things once a minute at most"};
+        return denied(a, t, HOME_PART_OFTEN, NULL);
     if (s->time)
-        return (struct home_due){
-            .why = arena_printf(a, "I can't begin with \"%s\" at a time of day", s->every)};
+        return denied(a, t, HOME_PART_BEGIN, s->every);
     return (struct home_due){.at_s = g.first_s, .again = g};
 }
 
@@ -350,26 +351,22 @@ static struct home_due again_of(struct arena *a, const struct home_table *t,
     struct day day = {.tm = days_later(today, 0)};
     struct ask_plan_again g = {.days = s->days, .words = s->every};
     if (s->period_s > 0 && s->in_s < 0)
-        return periodic(a, s, now);
+        return periodic(a, t, s, now);
     if (s->days == 0 || s->in_s >= 0)
-        return (struct home_due){
-            .why = arena_printf(a,
-                                "I can repeat things every day, on days of the week or after "
-                                "some minutes, hours or days, but not \"%s\"",
-                                s->every)};
+        return denied(a, t, HOME_PART_REPEAT, s->every);
     if (s->date)
         read_date(a, t, s->date, today, &day); /* "every evening": the part of the day counts */
     const char *clock = s->time ? s->time : day.part;
     g.sun = s->time ? sun_of(a, t, s->time) : SUN_NONE;
     if (g.sun != SUN_NONE && !s->place)
-        return no_place(a, s->time);
+        return denied(a, t, HOME_PART_NO_PLACE, s->time);
     if (!clock)
         return (struct home_due){.missing_time = true};
     if (g.sun != SUN_NONE) {
         g.latitude = s->place[0];
         g.longitude = s->place[1];
     } else if (!home_table_is_clock(clock)) {
-        return not_known(a, clock);
+        return denied(a, t, HOME_PART_NOT_KNOWN, clock);
     } else {
         day.today = false;
         int minute = number_of(clock + 3),
@@ -378,7 +375,7 @@ static struct home_due again_of(struct arena *a, const struct home_table *t,
     }
     struct home_due due = {.at_s = home_due_next(&g, (int64_t)now), .again = g};
     if (due.at_s == 0)
-        due.why = arena_printf(a, "there is no %s there", s->time ? s->time : clock);
+        due.why = home_table_part(a, t, HOME_PART_NO_SUN_THERE, s->time ? s->time : clock, NULL);
     return due;
 }
 
@@ -394,7 +391,7 @@ struct home_due home_due_of(struct arena *a, const struct home_table *t,
         return again_of(a, t, s, &tm, now);
     bool whole_days = s->in_s >= DAY_S && (int64_t)s->in_s % DAY_S == 0;
     if (s->in_s > (double)HOME_DUE_MAX_S)
-        return (struct home_due){.why = "that is more than a year ahead"};
+        return denied(a, t, HOME_PART_FAR, NULL);
     if (s->in_s >= 0 && !(whole_days && s->time))
         return (struct home_due){.at_s = (int64_t)now + (int64_t)s->in_s, .counted = true};
     if (s->in_s >= 0) { /* "in 2 days at 7" */
@@ -405,12 +402,12 @@ struct home_due home_due_of(struct arena *a, const struct home_table *t,
     if (s->date)
         read_date(a, t, s->date, &tm, &day);
     if (day.unread)
-        return not_known(a, day.unread);
+        return denied(a, t, HOME_PART_NOT_KNOWN, day.unread);
     if (!s->time && !s->date && s->in_s < 0)
         return (struct home_due){.missing_time = true};
     due = on_day(a, t, s, &day, now);
     if (due.at_s > (int64_t)now + HOME_DUE_MAX_S)
-        return (struct home_due){.why = "that is more than a year ahead"};
+        return denied(a, t, HOME_PART_FAR, NULL);
     return due;
 }
 

@@ -43,6 +43,11 @@ struct home_due {
 
 struct home_due home_due_of(struct arena *a, const struct home_table *t,
                             const struct home_due_said *said, time_t now);
+enum home_due_date { HOME_DUE_READ, HOME_DUE_UNREAD, HOME_DUE_PAST };
+
+/* What words make of a date: one that can be, words that are none, one that is over. */
+enum home_due_date home_due_date(struct arena *a, const struct home_table *t, const char *text,
+                                 const struct tm *now);
 struct home_due_every { /* words for repetition */
     const char *words;  /* "every monday and thursday"; NULL: none */
     uint32_t from, n;   /* their position */
@@ -53,10 +58,6 @@ struct home_due_every { /* words for repetition */
 /* Finds the longest such phrase of a clause. */
 struct home_due_every home_due_every(struct arena *a, const struct home_table *t,
                                      const struct home_words *w);
-/* The same at word `at`. */
-struct home_due_every home_due_every_at(struct arena *a, const struct home_table *t,
-                                        const struct home_words *w, uint32_t at);
-bool home_due_is_sun(struct arena *a, const struct home_table *t, const char *time); /* "sunset" */
 /* How many words from `at` on are a time of day, "half past six pm" or "sunset"; 0: none. */
 uint32_t home_due_clock_at(struct arena *a, const struct home_table *t, const struct home_words *w,
                            uint32_t at);

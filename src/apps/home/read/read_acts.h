@@ -7,30 +7,9 @@
 #ifndef SHOAL_APPS_HOME_READ_READ_ACTS_H
 #define SHOAL_APPS_HOME_READ_READ_ACTS_H
 
-#include <time.h>
-
-#include "apps/home/home_answer.h"
-#include "apps/home/home_draft.h"
-#include "apps/home/read/read_lines.h"
-
-struct read_acts {
-    struct arena *a;
-    const struct home_table *t;
-    const struct home_here *here;
-    const struct tm *now;
-    struct read_lines *lines;
-    const struct read_lines_state *state;
-    const char *kept; /* words that the last plan had: "role text" lines; NULL: none */
-    const char *text;
-    float p;        /* probability of the plan */
-    bool simulated; /* nothing is connected */
-    struct home_draft *draft;
-    /* the state of the conversation afterwards; NULL: as before */
-    const char *last_out, *pending_out, *kept_out;
-    bool quiet; /* nothing was done or asked that would end a pending question */
-};
+#include "apps/home/read/read_work.h"
 
 /* Adds the plan's actions and lines to the draft. */
-void read_acts(struct read_acts *r, const struct read_plan *plan);
+void read_acts(struct read_work *r, const struct read_plan *plan);
 
 #endif

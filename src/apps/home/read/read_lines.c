@@ -60,7 +60,7 @@ static bool is_edge(char c)
 /* Lower case, without punctuation, possessive and plural s; small numbers as digits. */
 static const char *plain(const struct choosing *c, const char *word)
 {
-    const char *low = home_words_lower(c->a, word);
+    const char *low = home_table_bare(c->t, home_words_plain(c->a, word));
     size_t n = strlen(low);
     uint32_t number;
     while (n > 0 && is_edge(low[n - 1]))
@@ -152,13 +152,16 @@ static bool is_said(const struct choosing *c, const char *phrase)
     return w.n > 0;
 }
 
-/* Is one of the words of the phrases said? */
+/* Is one of the words of the phrases said, or the end of a joined word? */
 static bool says_word_of(const struct choosing *c, const struct home_list *phrases)
 {
     for (uint32_t i = 0; i < phrases->n; i++) {
         struct home_words w = home_words_split(c->a, phrases->w[i]);
         for (uint32_t k = 0; k < w.n; k++)
             if (is_said(c, w.w[k]))
+                return true;
+        for (uint32_t k = 0; k < c->out->words.n; k++)
+            if (home_table_ends_in(c->t, home_words_plain(c->a, c->out->words.w[k]), phrases->w[i]))
                 return true;
     }
     return false;
@@ -189,13 +192,18 @@ static float rate(const struct choosing *c, const struct home_list *names, enum 
 
 /* ---- what a thing is written as ------------------------------------------------------------- */
 
-bool read_lines_called(struct arena *a, const struct home_thing *x, const struct home_list *words)
+bool read_lines_called(struct arena *a, const struct home_table *t, const struct home_thing *x,
+                       const struct home_list *words)
 {
     for (uint32_t i = 0; i < x->names.n; i++) {
         struct home_words w = home_words_split(a, x->names.w[i]);
-        for (uint32_t k = 0; k < w.n; k++)
+        for (uint32_t k = 0; k < w.n; k++) {
             if (home_table_phrase(words, &w, k) > 0)
                 return true;
+            for (uint32_t n = 0; t->compounds && n < words->n; n++)
+                if (home_table_ends_in(t, w.w[k], words->w[n]))
+                    return true;
+        }
     }
     return false;
 }
@@ -211,7 +219,7 @@ const struct home_class *read_lines_class(struct arena *a, const struct home_tab
         if (!home_table_lists(&c->kinds, x->kind))
             continue;
         if (first &&
-            read_lines_called(a, x, &c->words)) /* kinds are coarser: a pump is a machine */
+            read_lines_called(a, t, x, &c->words)) /* kinds are coarser: a pump is a machine */
             return c;
         first = first ? first : c;
     }
@@ -227,7 +235,7 @@ const struct home_plan_quantity *read_lines_measures(struct arena *a, const stru
 {
     for (uint32_t i = 0; i < t->plans.n_quantities; i++)
         if (strcmp(t->plans.quantities[i].name, x->kind) == 0 ||
-            read_lines_called(a, x, &t->plans.quantities[i].words))
+            read_lines_called(a, t, x, &t->plans.quantities[i].words))
             return &t->plans.quantities[i];
     for (uint32_t i = 0; x->unit && i < t->plans.n_quantities; i++)
         if (home_table_lists(&t->plans.quantities[i].units, x->unit))
@@ -314,6 +322,55 @@ static void rate_all(struct choosing *c)
     qsort(c->areas, c->n_areas, sizeof(*c->areas), by_rank);
 }
 
+/* Are the words the same but for one letter, or two that are swapped? */
+static bool one_slip(const char *x, const char *y)
+{
+    size_t n = strlen(x), m = strlen(y), from = 0, to = 0;
+    while (from < n && from < m && x[from] == y[from])
+        from++;
+    while (to < n - from && to < m - from && x[n - 1 - to] == y[m - 1 - to])
+        to++;
+    n -= from + to;
+    m -= from + to;
+    return (n <= 1 && m <= 1) ||
+           (n == 2 && m == 2 && x[from] == y[from + 1] && x[from + 1] == y[from]);
+}
+
+/* Is the word said, or one that is spelt almost so? */
+static bool says_about(const struct choosing *c, const char *word)
+{
+    for (uint32_t i = 0; strlen(word) > 3 && i < c->said.n; i++)
+        if (strlen(c->said.w[i]) > 3 && one_slip(c->said.w[i], word))
+            return true;
+    return near(c, word) >= 0.6f;
+}
+
+/* Is it the room of a thing of the turn before? */
+static bool room_in_state(const struct choosing *c, const struct home_thing *room)
+{
+    for (uint32_t i = 0; i < c->out->n_things; i++)
+        if (c->out->things[i].thing->room == room && in_state(c, c->out->things[i].thing->id))
+            return true;
+    return in_state(c, room->id);
+}
+
+/* Is the room named, spelt about so, or the beginning of a joined word ("Badlicht")? A mudroom is
+ * no bedroom. */
+static bool names_room(const struct choosing *c, const struct home_thing *room)
+{
+    for (uint32_t i = 0; i < room->names.n; i++) {
+        struct home_words w = home_words_split(c->a, room->names.w[i]);
+        bool all = w.n > 0;
+        for (uint32_t k = 0; k < w.n; k++)
+            all = all && says_about(c, plain(c, w.w[k]));
+        for (uint32_t k = 0; !all && c->t->compounds && k < c->said.n; k++)
+            all = strncmp(c->said.w[k], room->names.w[i], strlen(room->names.w[i])) == 0;
+        if (all)
+            return true;
+    }
+    return false;
+}
+
 static void choose(struct choosing *c)
 {
     struct read_lines *o = c->out;
@@ -322,7 +379,8 @@ static void choose(struct choosing *c)
             struct read_lines_thing *l = &o->things[o->n_things++];
             *l = (struct read_lines_thing){.thing = c->things[i].x};
             l->class = read_lines_class(c->a, c->t, l->thing);
-            l->said = c->things[i].mark != MARK_NONE || in_state(c, l->thing->id) ||
+            l->exact = c->things[i].mark == MARK_EXACT || in_state(c, l->thing->id);
+            l->said = l->exact || c->things[i].mark != MARK_NONE ||
                       (l->class && says_word_of(c, &l->class->words));
         }
     for (uint32_t i = 0; i < c->n_areas; i++)
@@ -335,6 +393,9 @@ static void choose(struct choosing *c)
         add_area(c, o->things[i].thing->room);
     for (uint32_t i = 0; i < c->n_areas; i++)
         add_area(c, c->areas[i].x);
+    for (uint32_t i = 0; i < o->n_areas; i++)
+        o->area_said[i] = o->areas[i] == c->state->here || room_in_state(c, o->areas[i]) ||
+                          names_room(c, o->areas[i]);
     for (uint32_t i = 0; i < c->file->n_things; i++)
         if (c->file->things[i].floor)
             add_floor(c, c->file->things[i].floor);
@@ -515,6 +576,8 @@ int read_lines_choose(struct read_lines *out, struct arena *a, const struct home
     *out = (struct read_lines){.input = ""};
     if (!c)
         return a->rc;
+    static const struct home_file nowhere = {.open = true};
+    file = file ? file : &nowhere;
     *c = (struct choosing){.a = a, .t = t, .file = file, .state = state, .out = out};
     out->words = home_words_split(a, text);
     out->words.n = out->words.n < READ_PLAN_MAX_WORDS ? out->words.n : READ_PLAN_MAX_WORDS;

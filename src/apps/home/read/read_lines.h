@@ -24,6 +24,7 @@ struct read_lines_thing {
     const struct home_thing *thing;
     const struct home_class *class;     /* NULL: a word of its own, as of people */
     bool said;                          /* by a name, its class, or in the turn before */
+    bool exact;                         /* by a whole name, or in the turn before */
     const char *own[READ_PLAN_MAX_OWN]; /* abilities that the language has no word for */
     uint32_t n_own;
 };
@@ -31,13 +32,14 @@ struct read_lines_thing {
 struct read_lines {
     struct read_lines_thing things[READ_PLAN_MAX_THINGS];
     const struct home_thing *areas[READ_PLAN_MAX_AREAS];
+    bool area_said[READ_PLAN_MAX_AREAS]; /* or about so; the speaker's, or of the turn before */
     const char *floors[READ_PLAN_MAX_FLOORS];
     uint32_t n_things, n_areas, n_floors;
     struct home_words words; /* of the text, at most READ_PLAN_MAX_WORDS */
     const char *input;       /* for the reader's engine */
 };
 
-/* SHOAL_ENOMEM or SHOAL_ELIMIT: there is no input. */
+/* file NULL: no home. SHOAL_ENOMEM or SHOAL_ELIMIT: there is no input. */
 SHOAL_MUST_CHECK int read_lines_choose(struct read_lines *out, struct arena *a,
                                        const struct home_table *t, const struct home_file *file,
                                        const struct read_lines_state *state, const char *text);
@@ -45,7 +47,8 @@ SHOAL_MUST_CHECK int read_lines_choose(struct read_lines *out, struct arena *a,
 const struct home_class *read_lines_class(struct arena *a, const struct home_table *t,
                                           const struct home_thing *x);
 /* Is one of the words in a name of the thing? */
-bool read_lines_called(struct arena *a, const struct home_thing *x, const struct home_list *words);
+bool read_lines_called(struct arena *a, const struct home_table *t, const struct home_thing *x,
+                       const struct home_list *words);
 /* The quantity that a sensor measures; NULL: not known. */
 const struct home_plan_quantity *read_lines_measures(struct arena *a, const struct home_table *t,
                                                      const struct home_thing *x);

@@ -97,6 +97,9 @@ static bool add_line(struct read_plan_lines *to, uint32_t number, uint32_t max)
 {
     if (number == 0 || number > max || to->n == READ_PLAN_MAX_THINGS)
         return false;
+    for (uint32_t i = 0; i < to->n; i++)
+        if (to->at[i] == number - 1) /* said twice is one */
+            return true;
     to->at[to->n++] = (uint8_t)(number - 1);
     return true;
 }
@@ -165,7 +168,7 @@ static enum read_result read_pointer(struct read_plan_act *x, const char *token,
     if (pointer(token, 't', &n)) {
         right = add_line(excepted ? &x->except : &x->things, n, READ_PLAN_MAX_THINGS);
     } else if (pointer(token, 'a', &n)) {
-        right = add_line(&x->areas, n, READ_PLAN_MAX_AREAS);
+        right = add_line(excepted ? &x->except_areas : &x->areas, n, READ_PLAN_MAX_AREAS);
     } else if (pointer(token, 'f', &n)) {
         right = add_line(&x->floors, n, READ_PLAN_MAX_FLOORS);
     } else if (pointer(token, 'q', &n)) {

@@ -44,13 +44,14 @@ struct read_plan_act {
     const char
         *word; /* of a timer, none, other, chat or answer: "cancel_one", "talk"; NULL: none */
     /* what it is about */
-    struct read_plan_lines things, areas, floors, except;
-    const char *class;               /* "light"; NULL: none */
-    struct read_plan_span unknown;   /* something that has no line */
-    struct read_plan_span elsewhere; /* a place that has no line */
-    bool all;                        /* every one of them */
-    bool one;                        /* one of the things, it is not said which */
-    bool it;                         /* what was spoken of last */
+    struct read_plan_lines things, areas, floors;
+    struct read_plan_lines except, except_areas; /* what is left as it is */
+    const char *class;                           /* "light"; NULL: none */
+    struct read_plan_span unknown;               /* something that has no line */
+    struct read_plan_span elsewhere;             /* a place that has no line */
+    bool all;                                    /* every one of them */
+    bool one;                                    /* one of the things, it is not said which */
+    bool it;                                     /* what was spoken of last */
     bool here, everywhere;
     /* what is done to it, or asked about it */
     const char *quantity; /* "temperature"; NULL: not said */

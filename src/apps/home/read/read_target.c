@@ -82,7 +82,7 @@ static bool is_of(const struct finding *f, const struct home_class *c, const str
         return strcmp(c->name, "everything") == 0 ? acts || tells
                                                   : read_lines_class(f->a, f->t, x) == c;
     if (c->means.n > 0) /* "the heating" is what is called so, not all that gets hot */
-        return acts && read_lines_called(f->a, x, &c->words) &&
+        return acts && read_lines_called(f->a, f->t, x, &c->words) &&
                (!of_its_kind || home_table_lists(&c->means, x->kind));
     if (!acts && !tells)
         return false;
@@ -101,10 +101,35 @@ static bool is_excepted(const struct finding *f, const struct home_thing *x)
         if (f->act->except.at[i] < f->lines->n_things &&
             f->lines->things[f->act->except.at[i]].thing == x)
             return true;
+    for (uint32_t i = 0; i < f->act->except_areas.n; i++)
+        if (f->act->except_areas.at[i] < f->lines->n_areas &&
+            f->lines->areas[f->act->except_areas.at[i]] == x->room)
+            return true;
     return false;
 }
 
 static void call_things(const struct finding *f);
+
+/* Says what is left as it is. */
+static void name_exception(const struct finding *f)
+{
+    const struct read_plan_act *act = f->act;
+    struct read_target *o = f->out;
+    const char *text = NULL;
+    for (uint32_t i = 0; i < act->except_areas.n; i++)
+        if (act->except_areas.at[i] < f->lines->n_areas)
+            text = joined(f, text, f->lines->areas[act->except_areas.at[i]]->names.w[0],
+                          i + 1 == act->except_areas.n);
+    const bool rooms = text != NULL;
+    for (uint32_t i = 0; !rooms && i < act->except.n; i++)
+        if (act->except.at[i] < f->lines->n_things)
+            text = joined(f, text, f->lines->things[act->except.at[i]].thing->names.w[0],
+                          i + 1 == act->except.n);
+    o->except = text;
+    if (text && o->device)
+        o->said = home_table_part(f->a, f->t, rooms ? HOME_PART_EXCEPT_IN : HOME_PART_EXCEPT,
+                                  o->device, text);
+}
 
 /* room NULL: wherever the act says. A plug that is called "heater" is heating only where nothing
  * else is. */
@@ -128,7 +153,7 @@ static void find_class(const struct finding *f)
     const struct read_plan_act *act = f->act;
     const struct home_class *c =
         act->class ? home_table_class(f->t, act->class) : home_table_class(f->t, "everything");
-    const bool free = !has_place(act) && !act->everywhere && !act->all;
+    const bool free = !has_place(act) && !act->everywhere && !act->all && act->except_areas.n == 0;
     if (!c)
         return;
     o->class = c;
@@ -147,9 +172,12 @@ static void find_class(const struct finding *f)
     }
     if (o->n == 1 && act->class && o->things[0]->type != HOME_THING_SENSOR)
         call_things(f);
+    else
+        name_exception(f);
     if (o->n == 0) {
         o->result = f->file->open ? READ_TARGET_NAMED : READ_TARGET_UNKNOWN;
-        o->what = o->room ? arena_printf(f->a, "%s in the %s", c->many, o->room) : c->many;
+        o->what =
+            o->room ? home_table_part(f->a, f->t, HOME_PART_PLACE, c->many, o->room) : c->many;
     }
 }
 
@@ -206,7 +234,7 @@ struct read_target read_target_of(struct arena *a, const struct home_table *t,
         return out;
     if (act->here && !state->here) {
         out.result = READ_TARGET_UNKNOWN; /* nobody said where the speaker is */
-        out.what = "here";
+        out.what = home_table_part(a, t, HOME_PART_HERE, NULL, NULL);
     } else if (act->unknown.to > 0 || act->elsewhere.to > 0) {
         const bool thing = act->unknown.to > 0;
         out.what = read_target_words(a, lines, thing ? act->unknown : act->elsewhere);

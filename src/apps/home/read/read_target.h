@@ -22,6 +22,8 @@ struct read_target {
     uint32_t n;
     const struct home_class *class; /* NULL: the things were named one by one */
     const char *device, *room;      /* how a reply calls them; NULL: by nothing */
+    const char *except;             /* what a class leaves as it is: "kitchen"; NULL: nothing */
+    const char *said;               /* the device with that: "lights except in the kitchen" */
     const char *what;               /* that is not there */
 };
 

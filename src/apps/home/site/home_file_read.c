@@ -518,6 +518,25 @@ static int read_place(struct yaml_in *r, yaml_node_t *v, const char *name)
     return rc;
 }
 
+/* Two to eleven letters of ASCII and dashes: it becomes part of a name. */
+static bool is_language(const char *s)
+{
+    const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz-");
+    return n >= 2 && n < HOME_FILE_LANGUAGE && !s[n];
+}
+
+/* The table was chosen by the language, unless one was named. */
+static int check_language(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    const char *said = yaml_in_scalar(v), *has = reader_of(r)->table->language;
+    if (!said || !is_language(said))
+        return yaml_in_fail(r, v, "%s must be a language such as 'de'", name);
+    if (strcmp(said, has) != 0)
+        return yaml_in_fail(r, v, "the home is in '%s', but the table of words in '%s'%s", said,
+                            has, ": restart to change the language");
+    return 0;
+}
+
 struct top {
     char *name;
     bool open;
@@ -528,6 +547,7 @@ static int read_top(struct yaml_in *r, yaml_node_t *v, const char *name)
     static const struct yaml_in_key table[] = {
         {"name", YAML_IN_STR, offsetof(struct top, name), NULL},
         {"open", YAML_IN_BOOL, offsetof(struct top, open), NULL},
+        {"language", YAML_IN_CUSTOM, 0, check_language},
         {"location", YAML_IN_CUSTOM, 0, read_place},
         {"rooms", YAML_IN_CUSTOM, 0, read_list},
         {"devices", YAML_IN_CUSTOM, 0, read_list},
@@ -591,6 +611,34 @@ int home_file_read_path(struct home_file **out, const struct home_table *table, 
     if (rc < 0)
         return rc;
     rc = home_file_read_text(out, table, (const char *)m.bytes, m.n_bytes, path, e);
+    file_map_close(&m);
+    return rc;
+}
+
+static int find_language(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    char *out = r->ctx;
+    (void)name;
+    if (v->type != YAML_MAPPING_NODE)
+        return 0; /* reading the file will say so */
+    for (yaml_node_pair_t *p = v->data.mapping.pairs.start; p < v->data.mapping.pairs.top; p++) {
+        const char *key = yaml_in_scalar(yaml_document_get_node(r->doc, p->key));
+        const char *text = yaml_in_scalar(yaml_document_get_node(r->doc, p->value));
+        if (key && strcmp(key, "language") == 0 && text && is_language(text))
+            memcpy(out, text, strlen(text) + 1);
+    }
+    return 0;
+}
+
+int home_file_read_language(char out[HOME_FILE_LANGUAGE], const char *path, struct err *e)
+{
+    struct file_map m;
+    *out = '\0';
+    int rc = file_map_open(&m, path, e);
+    if (rc < 0)
+        return rc;
+    if (m.n_bytes <= HOME_FILE_MAX_BYTES)
+        rc = yaml_in_document((const char *)m.bytes, m.n_bytes, path, find_language, out, e);
     file_map_close(&m);
     return rc;
 }

@@ -11,7 +11,6 @@
 #define MAX_DENIED 5u    /* words between "don't" and "stop" */
 #define MAX_AROUND 24u   /* words in front of a command and behind it that may change its meaning */
 #define MAX_NEAR_BACK 3u /* words of a misheard name */
-#define MAX_UNLISTED 4u  /* words of a thing that the home does not list */
 
 struct reader {
     const struct stop_query *q;
@@ -104,7 +103,7 @@ static bool is_denied_before(const struct reader *r, const struct match *m)
         return true;
     bool cut = at > from && r->x.end[at - 1] != STOP_END_NONE;
     opening = skip_beside(r, opening);
-    if (asks == 0 && !cut && opening < m->from && phrase(r, &t->cues[HOME_SPEECH_ASK], opening) > 0)
+    if (asks == 0 && !cut && opening < m->from && phrase(r, &t->stop.questions, opening) > 0)
         return true;
     /* "we stop the pump": somebody else's deed */
     return asks == 0 && !cut && at > from && stop_words_before(t, &r->x, &s->not_before, at) > 0;
@@ -124,7 +123,7 @@ static bool follows_well(const struct reader *r, const struct match *m, bool str
         return true;
     if (!strict && phrase(r, &s->reason, i) > 0)
         return true;
-    return !strict && (home_table_word(r->q->t, r->x.w.w[i]) & HOME_WORD_JOIN);
+    return !strict && home_table_lists(&r->q->t->join, r->x.w.w[i]);
 }
 
 static bool is_denied_after(const struct reader *r, const struct match *m)
@@ -172,32 +171,6 @@ static bool token_at(const struct reader *r, const char *p, size_t n, uint32_t i
     }
 }
 
-/* Something that the home does not list: a few words up to the end of what is said. */
-static void take_unlisted(const struct reader *r, struct stop_object *o)
-{
-    uint32_t from = o->name_from, i = from;
-    if (!r->q->clause)
-        return;
-    for (; i < r->n && i - from < MAX_UNLISTED; i++) {
-        uint32_t bits = home_table_word(r->q->t, r->x.w.w[i]);
-        if (!*r->x.w.w[i] || (bits & (HOME_WORD_VERB | HOME_WORD_JOIN)) ||
-            phrase(r, &words_of(r)->beside, i) > 0 || phrase(r, &words_of(r)->reason, i) > 0 ||
-            phrase(r, &words_of(r)->not_after, i) > 0)
-            break;
-        if (r->x.end[i] != STOP_END_NONE) {
-            i++;
-            break;
-        }
-    }
-    if (i == from)
-        return;
-    for (uint32_t k = 0; k < HOME_LATER_COUNT; k++) /* "stop the timer" is no emergency */
-        if (home_table_lists(&r->q->t->later.words[k], r->x.w.w[i - 1]))
-            return;
-    o->kind = STOP_OBJECT_UNLISTED;
-    o->name_to = o->to = i;
-}
-
 /* The rest of a pattern from word i on. */
 static bool rest_matches(const struct reader *r, const char *p, uint32_t i, struct match *m)
 {
@@ -209,11 +182,8 @@ static bool rest_matches(const struct reader *r, const char *p, uint32_t i, stru
                 return false;
             continue;
         }
-        bool last = !p[n];
         i = skip_beside(r, i);
         m->object = stop_things_at(&r->s, i, true);
-        if (m->object.kind == STOP_OBJECT_NONE && last)
-            take_unlisted(r, &m->object);
         if (m->object.kind == STOP_OBJECT_NONE)
             return false;
         i = m->object.to;
@@ -387,9 +357,6 @@ static bool take(struct reader *r, const struct match *m)
     }
     if (o.kind == STOP_OBJECT_ALL) {
         out->what = STOP_EVERYTHING;
-    } else if (o.kind == STOP_OBJECT_UNLISTED) {
-        if (out->what == STOP_NOTHING)
-            out->what = STOP_UNLISTED;
     } else if (out->what != STOP_EVERYTHING) {
         out->what = STOP_THINGS;
         add_things(r, &o);
@@ -502,17 +469,17 @@ static bool asks_more(const struct reader *r)
     for (uint32_t i = 0; i < r->n; i++) {
         bool begins = i == 0 || r->x.end[i - 1] != STOP_END_NONE;
         uint32_t k = i;
-        while (k < r->n && (home_table_word(t, r->x.w.w[k]) & HOME_WORD_JOIN)) {
+        while (k < r->n && home_table_lists(&t->join, r->x.w.w[k])) {
             begins = true;
             k++;
         }
         k = begins ? skip_beside(r, k) : k;
-        k += begins ? phrase(r, &t->wrap, k) : 0;
+        k += begins ? phrase(r, &t->stop.wrap, k) : 0;
         if (!begins || k >= r->n || r->used[k])
             continue;
-        if ((home_table_word(t, r->x.w.w[k]) & HOME_WORD_VERB) &&
-            phrase(r, &t->cues[HOME_SPEECH_ASK], k) == 0 &&
-            phrase(r, &words_of(r)->alone, k) == 0 && !begins_stop(r, k))
+        if (home_table_lists(&t->stop.verbs, r->x.w.w[k]) &&
+            phrase(r, &t->stop.questions, k) == 0 && phrase(r, &words_of(r)->alone, k) == 0 &&
+            !begins_stop(r, k))
             return true;
     }
     return false;
@@ -548,5 +515,5 @@ bool stop_read(struct arena *a, const struct stop_query *q, struct stop *out)
     out->urgent = r.danger || r.repeated;
     if (out->what == STOP_EVERYTHING)
         out->n_things = stop_things_all(&r.s, NULL, &out->things);
-    return q->clause || out->urgent || !asks_more(&r);
+    return out->urgent || !asks_more(&r);
 }

@@ -23,7 +23,6 @@ enum stop_what {
     STOP_NOTHING,
     STOP_EVERYTHING, /* all that rests safely */
     STOP_THINGS,
-    STOP_UNLISTED, /* a thing that the home does not list, by its words */
 };
 
 struct stop {
@@ -32,7 +31,7 @@ struct stop {
     const struct home_thing **things; /* those that rest safely, each once */
     uint32_t n_things;
     bool several;     /* named one by one */
-    const char *name; /* as said, without articles; UNLISTED: that is all we know */
+    const char *name; /* as said, without articles */
     const char *room; /* as said; NULL: none */
     bool urgent;      /* the words tell of danger, or repeat themselves */
 };
@@ -42,13 +41,10 @@ struct stop_query {
     const struct home_file *file;   /* NULL: no home; only everything can be stopped */
     const struct home_focus *focus; /* the meaning of "it"; NULL: none */
     const char *text;
-    /* One clause of a text that the models have read: whatever else the text commands is carried
-     * out too, and a thing may be unlisted. Otherwise, a text with other commands in it stops
-     * something only if it is urgent. */
-    bool clause;
 };
 
-/* false: it stops nothing. */
+/* false: it stops nothing. A text with other commands in it stops something only if it is
+ * urgent. */
 bool stop_read(struct arena *a, const struct stop_query *q, struct stop *out);
 
 #endif

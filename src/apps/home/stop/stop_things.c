@@ -259,7 +259,7 @@ static bool find_near(const struct stop_search *s, uint32_t i, uint32_t to, stru
     const struct home_thing *found = NULL;
     uint32_t best = HOME_NEAR_FAR, second = HOME_NEAR_FAR, known;
     for (uint32_t k = i; k < to; k++) /* a word that only looks like it: "power", "mower" */
-        if (strmap_get(&s->t->spell, s->x->w.w[k], strlen(s->x->w.w[k]), &known) &&
+        if (strmap_get(&s->t->stop.known, s->x->w.w[k], strlen(s->x->w.w[k]), &known) &&
             !home_file_has_word(s->f, s->x->w.w[k]))
             return false;
         else if (home_table_lists(&s->t->stop.words, s->x->w.w[k]) ||
@@ -357,7 +357,7 @@ static void add_others(const struct stop_search *s, struct stop_object *o)
         bool comma = s->x->end[i - 1] == STOP_END_COMMA;
         if (s->x->end[i - 1] == STOP_END_SENTENCE)
             return;
-        bool joined = (home_table_word(s->t, s->x->w.w[i]) & HOME_WORD_JOIN) != 0;
+        bool joined = home_table_lists(&s->t->join, s->x->w.w[i]);
         if (!comma && !joined)
             return;
         i = skip(s, &s->t->stop.before_name, i + joined);

@@ -19,7 +19,6 @@ enum stop_object_kind {
     STOP_OBJECT_OTHER,  /* only things that do not */
     STOP_OBJECT_ALL,
     STOP_OBJECT_IT,
-    STOP_OBJECT_UNLISTED,
 };
 
 struct stop_object {

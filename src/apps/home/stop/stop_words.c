@@ -181,7 +181,8 @@ struct stop_words stop_words_of(struct arena *a, const struct home_table *t, con
         while (p[n] && !is_break(text, p + n))
             n++;
         if (n > 0)
-            add_heard(&s, home_words_plain(a, arena_printf(a, "%.*s", (int)n, p)));
+            add_heard(&s,
+                      home_table_bare(t, home_words_plain(a, arena_printf(a, "%.*s", (int)n, p))));
         p += n;
         if (*p && strchr(SENTENCE, *p))
             set_end(&s, STOP_END_SENTENCE);

@@ -1,15 +1,17 @@
 /* home_table.c - see home_table.h. */
 #include "apps/home/table/home_table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file/file_map.h"
 #include "base/mem.h"
+#include "apps/home/table/home_table_base.h"
 #include "apps/home/table/home_table_int.h"
 #include "apps/home/table/home_words.h"
 
-#define MAX_WORDS 4096u /* of all kinds together */
 #define MAX_SLOTS 64u
+#define MAX_PATH 4096u
 #define MAX_DEFAULTS 256u
 #define ARENA_BYTES ((size_t)8 << 20)
 
@@ -30,67 +32,21 @@ static bool map_put(struct home_reader *r, struct strmap *m, const char *key, ui
 
 /* ---- words ---------------------------------------------------------------------------------- */
 
-static void mark_words(struct home_reader *r, const struct json_node *at, const char *key,
-                       uint32_t bits)
-{
-    struct home_table *t = r->t;
-    struct home_list l = home_table_get_list(r, at, key, HOME_TEXT_WORD);
-    for (uint32_t i = 0; r->d.rc == 0 && i < l.n; i++) {
-        uint32_t at_word = r->n_words;
-        if (!strmap_get(&t->words, l.w[i], strlen(l.w[i]), &at_word)) {
-            if (r->n_words == MAX_WORDS) {
-                json_strict_fail(&r->d, at, "more than %u words", MAX_WORDS);
-                return;
-            }
-            r->n_words += map_put(r, &t->words, l.w[i], at_word);
-        }
-        if (r->d.rc == 0)
-            t->word_bits[at_word] |= bits;
-    }
-}
-
 static void read_words(struct home_reader *r, const struct json_node *root)
 {
-    static const struct {
-        const char *key;
-        uint32_t bits;
-    } lists[] = {{"drop", HOME_WORD_DROP},
-                 {"join", HOME_WORD_JOIN | HOME_WORD_DROP},
-                 {"join_always", HOME_WORD_JOIN_ALWAYS | HOME_WORD_JOIN | HOME_WORD_DROP},
-                 {"verbs", HOME_WORD_VERB},
-                 {"polite", HOME_WORD_POLITE},
-                 {"free_text", HOME_WORD_FREE_TEXT},
-                 {"titles", HOME_WORD_TITLE}},
-      repeats[] = {{"verbs", HOME_WORD_REPEAT_VERB},
-                   {"first", HOME_WORD_REPEAT_FIRST},
-                   {"before", HOME_WORD_REPEAT_BEFORE},
-                   {"last", HOME_WORD_REPEAT_LAST},
-                   {"any", HOME_WORD_REPEAT_ANY}};
     struct home_table *t = r->t;
-    struct json_node clauses = json_strict_get(root, "clauses");
-    struct json_node repeat = json_strict_get(&clauses, "repeat");
-    t->word_bits = arena_zalloc_n(&t->arena, MAX_WORDS, sizeof(*t->word_bits));
-    map_init(r, &t->words, 512);
-    if (!t->word_bits)
-        json_strict_no_memory(&r->d);
-    if (clauses.v && json_strict_object(&r->d, &clauses, "verbs",
-                                        "drop join join_always polite free_text titles repeat wrap "
-                                        "tail front days again too others"))
-        for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-            mark_words(r, &clauses, lists[i].key, lists[i].bits);
-    if (clauses.v && r->d.rc == 0)
-        t->verbs = home_table_get_list(r, &clauses, "verbs", HOME_TEXT_WORD);
-    if (repeat.v && json_strict_object(&r->d, &repeat, "verbs first before", "last any"))
-        for (size_t i = 0; i < sizeof(repeats) / sizeof(repeats[0]); i++)
-            mark_words(r, &repeat, repeats[i].key, repeats[i].bits);
-    mark_words(r, root, "articles", HOME_WORD_ARTICLE);
-    t->wrap = home_table_get_list(r, &clauses, "wrap", HOME_TEXT_PHRASE);
-    t->tail = home_table_get_list(r, &clauses, "tail", HOME_TEXT_PHRASE);
-    t->front = home_table_get_list(r, &clauses, "front", HOME_TEXT_WORD);
-    t->days = home_table_get_list(r, &clauses, "days", HOME_TEXT_PHRASE);
-    t->others = home_table_get_list(r, &clauses, "others", HOME_TEXT_PHRASE);
-    t->again = home_table_get_list(r, &clauses, "again", HOME_TEXT_PHRASE);
-    t->too = home_table_get_list(r, &clauses, "too", HOME_TEXT_PHRASE);
+    struct json_node at = json_strict_get(root, "words");
+    if (!at.v ||
+        !json_strict_object(&r->d, &at, "", "articles join polite front idle compounds elisions"))
+        return;
+    t->articles = home_table_get_list(r, &at, "articles", HOME_TEXT_WORD);
+    t->join = home_table_get_list(r, &at, "join", HOME_TEXT_WORD);
+    t->polite = home_table_get_list(r, &at, "polite", HOME_TEXT_WORD);
+    t->front = home_table_get_list(r, &at, "front", HOME_TEXT_WORD);
+    t->idle = home_table_get_list(r, &at, "idle", HOME_TEXT_WORD);
+    t->elisions = home_table_get_list(r, &at, "elisions", HOME_TEXT_WORD);
+    struct json_node compounds = json_strict_get(&at, "compounds");
+    t->compounds = json_strict_bool(&r->d, &compounds, false);
 }
 
 /* ---- slots ---------------------------------------------------------------------------------- */
@@ -119,8 +75,8 @@ static void read_slot(struct home_reader *r, const struct json_node *at, struct 
                                         [HOME_SLOT_TIME] = "time",
                                         [HOME_SLOT_DATE] = "date"};
     if (!json_strict_object(&r->d, at, "type",
-                            "lower strip_articles gather to_you several_until question known "
-                            "known_endings"))
+                            "lower strip_articles to_you several_until question known "
+                            "known_endings means only"))
         return;
     struct json_node type = json_strict_get(at, "type"), v;
     const char *name = json_strict_text(&r->d, &type, HOME_TABLE_MAX_WORD_BYTES);
@@ -136,8 +92,6 @@ static void read_slot(struct home_reader *r, const struct json_node *at, struct 
     s->lower = json_strict_bool(&r->d, &v, false);
     v = json_strict_get(at, "strip_articles");
     s->strip_articles = json_strict_bool(&r->d, &v, false);
-    v = json_strict_get(at, "gather");
-    s->gather = json_strict_bool(&r->d, &v, false);
     v = json_strict_get(at, "to_you");
     s->to_you = json_strict_bool(&r->d, &v, false);
     s->until = home_table_get_slot(r, at, "several_until");
@@ -147,9 +101,12 @@ static void read_slot(struct home_reader *r, const struct json_node *at, struct 
         map_init(r, &s->known, known.n);
     for (uint32_t k = 0; k < known.n; k++)
         (void)map_put(r, &s->known, known.w[k], k);
-    s->known_words = known;
     s->known_endings = home_table_get_list(r, at, "known_endings", HOME_TEXT_WORD);
-    bool text_only = s->lower || s->strip_articles || s->gather || s->to_you || s->until || known.n;
+    v = json_strict_get(at, "only");
+    s->only = json_strict_bool(&r->d, &v, false);
+    s->means = home_table_get_pairs(r, at, "means", HOME_TEXT_PHRASE, 0, 0);
+    bool text_only =
+        s->lower || s->strip_articles || s->to_you || s->until || known.n || s->means.n;
     if (s->type != HOME_SLOT_TEXT && text_only)
         json_strict_fail(&r->d, at, "only a slot of type text may have other keys than \"type\"");
 }
@@ -189,7 +146,7 @@ static void read_when(struct home_reader *r, const struct json_node *root)
     uint32_t n = json_strict_array(&r->d, &list, HOME_MAX_WHEN);
     struct json_node v = json_strict_first(&list);
     for (; t->n_when < n && r->d.rc == 0; v = json_strict_next(&v)) {
-        if (!json_strict_object(&r->d, &v, "slot", "after show say key later"))
+        if (!json_strict_object(&r->d, &v, "slot", "show say key later"))
             return;
         struct home_when *w = &t->when[t->n_when++];
         struct json_node later = json_strict_get(&v, "later");
@@ -198,11 +155,10 @@ static void read_when(struct home_reader *r, const struct json_node *root)
             return;
         if (w->slot->type < HOME_SLOT_DURATION)
             json_strict_fail(&r->d, &v, "the slot must be a duration, a time or a date");
-        w->after = home_table_get_list(r, &v, "after", HOME_TEXT_WORD);
         w->show = home_table_get_text(r, &v, "show", HOME_TEXT_NAME);
         w->key = home_table_get_text(r, &v, "key", HOME_TEXT_NAME);
         w->show = w->show ? w->show : w->slot->name;
-        w->say = home_table_get_text(r, &v, "say", HOME_TEXT_WORD);
+        w->say = home_table_get_text(r, &v, "say", HOME_TEXT_PHRASE);
         w->say = w->say ? w->say : w->slot->type == HOME_SLOT_DATE ? "" : w->show;
         w->key = w->key ? w->key : w->slot->name;
         w->later = json_strict_bool(&r->d, &later, false);
@@ -264,8 +220,8 @@ static void read_numbers(struct home_reader *r, const struct json_node *root)
     struct home_table *t = r->t;
     struct json_node numbers = json_strict_get(root, "numbers");
     struct json_node amounts = json_strict_get(root, "amounts");
-    if (numbers.v &&
-        !json_strict_object(&r->d, &numbers, "words", "hundred thousand point minus and_a_half"))
+    if (numbers.v && !json_strict_object(&r->d, &numbers, "words",
+                                         "hundred thousand point minus and_a_half join decimal"))
         return;
     struct home_pairs words =
         home_table_get_pairs(r, &numbers, "words", HOME_TEXT_WORD, 0, 1000000);
@@ -277,6 +233,9 @@ static void read_numbers(struct home_reader *r, const struct json_node *root)
     t->minus = home_table_get_list(r, &numbers, "minus", HOME_TEXT_WORD);
     t->point = home_table_get_list(r, &numbers, "point", HOME_TEXT_WORD);
     t->and_a_half = home_table_get_list(r, &numbers, "and_a_half", HOME_TEXT_PHRASE);
+    t->number_join = home_table_get_list(r, &numbers, "join", HOME_TEXT_WORD);
+    const char *decimal = home_table_get_text(r, &numbers, "decimal", HOME_TEXT_WORD);
+    t->decimal = decimal ? *decimal : '.';
     if (!amounts.v || !json_strict_object(&r->d, &amounts, "unit words", ""))
         return;
     t->amount_unit = get_unit(r, &amounts);
@@ -320,7 +279,8 @@ static void read_times(struct home_reader *r, const struct json_node *root)
     struct home_table *t = r->t;
     struct json_node at = json_strict_get(root, "times");
     struct json_node words = json_strict_get(&at, "words");
-    if (!at.v || !json_strict_object(&r->d, &at, "", "replace words am pm parts minutes past to"))
+    if (!at.v || !json_strict_object(&r->d, &at, "",
+                                     "replace words am pm parts before minutes past to hour_first"))
         return;
     t->time_replace = home_table_get_pairs(r, &at, "replace", HOME_TEXT_PHRASE, 0, 0);
     t->time_words = home_table_get_pairs(r, &at, "words", HOME_TEXT_PHRASE, 0, 0);
@@ -331,6 +291,9 @@ static void read_times(struct home_reader *r, const struct json_node *root)
     t->time_am = home_table_get_list(r, &at, "am", HOME_TEXT_PHRASE);
     t->time_pm = home_table_get_list(r, &at, "pm", HOME_TEXT_PHRASE);
     t->time_parts = home_table_get_pairs(r, &at, "parts", HOME_TEXT_PHRASE, 1, 59);
+    t->time_before = home_table_get_pairs(r, &at, "before", HOME_TEXT_PHRASE, 1, 59);
+    struct json_node first = json_strict_get(&at, "hour_first");
+    t->hour_first = json_strict_bool(&r->d, &first, false);
     t->time_minutes = home_table_get_list(r, &at, "minutes", HOME_TEXT_WORD);
     t->time_past = home_table_get_list(r, &at, "past", HOME_TEXT_PHRASE);
     t->time_to = home_table_get_list(r, &at, "to", HOME_TEXT_PHRASE);
@@ -420,26 +383,6 @@ static void check_own(struct home_reader *r, const struct json_node *at, const c
             json_strict_fail(&r->d, &v, "the action does not have the slot \"%s\"", slots[i]->name);
 }
 
-static void read_accepts(struct home_reader *r, const struct json_node *at, struct home_action *x)
-{
-    struct json_node map = json_strict_get(at, "accepts");
-    (void)json_strict_map(&r->d, &map, HOME_MAX_SLOTS);
-    struct json_node v = json_strict_first(&map);
-    for (; r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
-        const struct home_slot *slot = home_table_slot(r->t, json_strict_key(&v));
-        if (!slot || !has_slot(x, slot)) {
-            json_strict_fail(&r->d, &v, "the action does not have this slot");
-            return;
-        }
-        (void)json_strict_array(&r->d, &v, HOME_MAX_SLOTS - x->n_accepts);
-        struct json_node type = json_strict_first(&v);
-        for (; r->d.rc == 0 && type.v; type = json_strict_next(&type)) {
-            x->accepts[x->n_accepts].entity = home_table_slot_named(r, &type);
-            x->accepts[x->n_accepts++].slot = slot;
-        }
-    }
-}
-
 /* Checks rules that the code relies on: one number and one list per action, complete questions. */
 static void check_action(struct home_reader *r, const struct json_node *at,
                          const struct home_action *x)
@@ -472,8 +415,8 @@ static void read_action(struct home_reader *r, const struct json_node *at, struc
         r->t->weekdays.n == 7 ? 0 : HOME_TABLE_VAR(WEEKDAY) | HOME_TABLE_VAR(MONTH);
     if (!json_strict_object(
             &r->d, at, "slots",
-            "needs can_wait read_only accepts unit amounts compute answer reason reason_if do "
-            "relative do_change statement must state live"))
+            "needs can_wait plain unit amounts compute answer reason reason_if do relative "
+            "do_change state live"))
         return;
     struct json_node v;
     x->n_slots = get_slots(r, at, "slots", x->slots, HOME_MAX_SLOTS);
@@ -481,22 +424,18 @@ static void read_action(struct home_reader *r, const struct json_node *at, struc
     x->n_reason_if = get_slots(r, at, "reason_if", x->reason_if, HOME_MAX_SLOTS);
     check_own(r, at, "needs", x, x->needs, x->n_needs);
     check_own(r, at, "reason_if", x, x->reason_if, x->n_reason_if);
-    read_accepts(r, at, x);
     v = json_strict_get(at, "can_wait");
     x->can_wait = json_strict_bool(&r->d, &v, false);
-    v = json_strict_get(at, "read_only");
-    x->read_only = json_strict_bool(&r->d, &v, false);
+    v = json_strict_get(at, "plain");
+    x->plain = json_strict_bool(&r->d, &v, false);
     v = json_strict_get(at, "amounts");
     x->amounts = json_strict_bool(&r->d, &v, true);
-    x->must = home_table_get_list(r, at, "must", HOME_TEXT_WORD);
     const char *live = home_table_get_text(r, at, "live", HOME_TEXT_NAME);
     x->live = !live                          ? HOME_LIVE_NONE
               : strcmp(live, "reading") == 0 ? HOME_LIVE_READING
                                              : HOME_LIVE_ALARM;
     if (live && x->live == HOME_LIVE_ALARM && strcmp(live, "alarm") != 0)
         json_strict_fail(&r->d, at, "live is \"reading\" or \"alarm\"");
-    v = json_strict_get(at, "statement");
-    x->statement = json_strict_bool(&r->d, &v, false);
     v = json_strict_get(at, "relative");
     x->relative = json_strict_bool(&r->d, &v, false);
     x->unit = get_unit(r, at);
@@ -537,8 +476,7 @@ static void read_actions(struct home_reader *r, const struct json_node *root)
     for (; r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
         struct home_action *x = &t->action[t->n_actions];
         x->name = home_table_check_text(r, &v, json_strict_key(&v), HOME_TEXT_NAME);
-        if (!*x->name || strlen(x->name) > HOME_TABLE_MAX_WORD_BYTES ||
-            strcmp(x->name, t->out_of_scope) == 0)
+        if (!*x->name || strlen(x->name) > HOME_TABLE_MAX_WORD_BYTES)
             json_strict_fail(&r->d, &v, "this cannot be the name of an action");
         (void)map_put(r, &t->actions, x->name, t->n_actions++);
         read_action(r, &v, x);
@@ -561,18 +499,12 @@ static const struct home_slot **get_slots_ended(struct home_reader *r, const str
 
 static void read_default(struct home_reader *r, const struct json_node *at, struct home_default *x)
 {
-    if (!json_strict_object(&r->d, at, "actions slot", "words with without from value alone"))
+    if (!json_strict_object(&r->d, at, "actions slot value", "with without"))
         return;
     x->slot = home_table_get_slot(r, at, "slot");
-    x->words = home_table_get_list(r, at, "words", HOME_TEXT_WORD);
     x->with = get_slots_ended(r, at, "with");
     x->without = get_slots_ended(r, at, "without");
-    struct json_node alone = json_strict_get(at, "alone");
-    x->alone = json_strict_bool(&r->d, &alone, false);
-    x->from = home_table_get_slot(r, at, "from");
     x->value = home_table_get_text(r, at, "value", HOME_TEXT_TEXT);
-    if (!x->from == !x->value)
-        json_strict_fail(&r->d, at, "expected either \"value\" or \"from\"");
     struct json_node list = json_strict_get(at, "actions"), v;
     uint32_t n = json_strict_array(&r->d, &list, HOME_TABLE_MAX_ACTIONS);
     if (n == 0)
@@ -581,7 +513,7 @@ static void read_default(struct home_reader *r, const struct json_node *at, stru
         const struct home_action *action = home_table_action_named(r, &v);
         if (!action)
             return;
-        if (!has_slot(action, x->slot) || (x->from && !has_slot(action, x->from)))
+        if (!has_slot(action, x->slot))
             json_strict_fail(&r->d, &v, "this action does not have the slot");
         const struct home_default **d = action->defaults;
         while (*d)
@@ -612,27 +544,6 @@ static void read_defaults(struct home_reader *r, const struct json_node *root)
         read_default(r, &v, &d[i++]);
 }
 
-static void read_opposite(struct home_reader *r, const struct json_node *at,
-                          struct home_opposite *x)
-{
-    if (!json_strict_object(&r->d, at, "actions words", "both"))
-        return;
-    struct json_node actions = json_strict_get(at, "actions"), words = json_strict_get(at, "words");
-    struct json_node both = json_strict_get(at, "both");
-    if (json_strict_array(&r->d, &actions, 2) != 2 || json_strict_array(&r->d, &words, 2) != 2) {
-        json_strict_fail(&r->d, at, "expected two actions and two lists of words");
-        return;
-    }
-    struct json_node a = json_strict_first(&actions), w = json_strict_first(&words);
-    for (uint32_t i = 0; i < 2; i++, a = json_strict_next(&a), w = json_strict_next(&w)) {
-        x->action[i] = home_table_action_named(r, &a);
-        x->words[i] = home_table_read_list(r, &w, HOME_TEXT_WORD);
-    }
-    x->both = both.v ? home_table_action_named(r, &both) : NULL;
-    if (x->both && x->both != x->action[0] && x->both != x->action[1])
-        json_strict_fail(&r->d, &both, "this is not one of the two actions");
-}
-
 static void read_opposites(struct home_reader *r, const struct json_node *root)
 {
     struct home_table *t = r->t;
@@ -641,8 +552,18 @@ static void read_opposites(struct home_reader *r, const struct json_node *root)
     t->opposites = arena_zalloc_n(&t->arena, (size_t)n + 1, sizeof(*t->opposites));
     if (!t->opposites)
         json_strict_no_memory(&r->d);
-    for (v = json_strict_first(&list); t->n_opposites < n && r->d.rc == 0; v = json_strict_next(&v))
-        read_opposite(r, &v, &t->opposites[t->n_opposites++]);
+    for (v = json_strict_first(&list); t->n_opposites < n && r->d.rc == 0;
+         v = json_strict_next(&v)) {
+        struct home_opposite *x = &t->opposites[t->n_opposites++];
+        if (json_strict_array(&r->d, &v, 2) != 2) {
+            json_strict_fail(&r->d, &v, "expected two actions");
+            return;
+        }
+        struct json_node a = json_strict_first(&v);
+        x->action[0] = home_table_action_named(r, &a);
+        a = json_strict_next(&a);
+        x->action[1] = home_table_action_named(r, &a);
+    }
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -651,42 +572,34 @@ static void read_head(struct home_reader *r, const struct json_node *root)
 {
     struct home_table *t = r->t;
     struct json_node format = json_strict_get(root, "format"), v = json_strict_get(root, "version");
-    struct json_node models = json_strict_get(root, "models"),
-                     labels = json_strict_get(root, "labels"),
-                     flows = json_strict_get(root, "flows");
+    struct json_node models = json_strict_get(root, "models");
     if (strcmp(json_strict_text(&r->d, &format, HOME_TABLE_MAX_TEXT_BYTES), "shoal-home") != 0)
         json_strict_fail(&r->d, &format, "the format must be \"shoal-home\"");
-    (void)json_strict_u32(&r->d, &v, 1, 1, 0);
-    if (!json_strict_object(&r->d, &models, "encoder reply", "act reader") ||
-        !json_strict_object(&r->d, &labels, "intent router entities out_of_scope", "act") ||
-        !json_strict_object(&r->d, &flows, "chat", ""))
+    (void)json_strict_u32(&r->d, &v, 2, 2, 0);
+    if (!json_strict_object(&r->d, &models, "reader", "reply"))
         return;
     t->name = home_table_get_text(r, root, "name", HOME_TEXT_NAME);
     t->language = home_table_get_text(r, root, "language", HOME_TEXT_NAME);
-    t->encoder = home_table_get_text(r, &models, "encoder", HOME_TEXT_NAME);
-    t->reply = home_table_get_text(r, &models, "reply", HOME_TEXT_NAME);
-    t->intent_labels = home_table_get_text(r, &labels, "intent", HOME_TEXT_NAME);
-    t->router_labels = home_table_get_text(r, &labels, "router", HOME_TEXT_NAME);
-    t->entity_labels = home_table_get_text(r, &labels, "entities", HOME_TEXT_NAME);
-    t->out_of_scope = home_table_get_text(r, &labels, "out_of_scope", HOME_TEXT_NAME);
-    t->chat_flows = home_table_get_list(r, &flows, "chat", HOME_TEXT_TEXT);
-    t->act = home_table_get_text(r, &models, "act", HOME_TEXT_NAME);
     t->reader = home_table_get_text(r, &models, "reader", HOME_TEXT_NAME);
-    t->act_labels = home_table_get_text(r, &labels, "act", HOME_TEXT_NAME);
-    if (!t->act != !t->act_labels)
-        json_strict_fail(&r->d, &labels, "models.act and labels.act belong together");
+    t->reply = home_table_get_text(r, &models, "reply", HOME_TEXT_NAME);
 }
 
 static void read_table(struct home_reader *r)
 {
     struct json_node root = json_strict_root(&r->d);
+    if (json_strict_get(&root, "labels").v) {
+        json_strict_fail(
+            &r->d, &root,
+            "this is a table for an encoder, which no longer understands texts; a table "
+            "for a reader has \"models\": {\"reader\", \"reply\"} and \"plans\" "
+            "(models/home.md)");
+        return;
+    }
     if (!json_strict_object(&r->d, &root,
-                            "format version name language models labels flows slots actions lines",
-                            "clauses articles id when defaults opposites numbers units amounts "
-                            "durations times dates arithmetic you speech stop risk limits says "
-                            "unless pronouns change answers effects kinds quantities "
-                            "state_questions state_words slips places later lists help reword "
-                            "plans"))
+                            "format version name language models slots actions plans lines",
+                            "words id when defaults opposites numbers units amounts durations "
+                            "times dates arithmetic you stop risk limits says answers effects "
+                            "kinds quantities later lists help parts"))
         return;
     void (*const parts[])(struct home_reader *, const struct json_node *) = {read_head,
                                                                              read_words,
@@ -705,7 +618,6 @@ static void read_table(struct home_reader *r)
                                                                              home_table_read_things,
                                                                              home_table_read_safety,
                                                                              home_table_read_gate,
-                                                                             home_table_read_reword,
                                                                              home_table_read_later,
                                                                              home_table_read_plans};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
@@ -734,14 +646,42 @@ int home_table_parse(struct home_table **out, const char *json, size_t n, struct
     return 0;
 }
 
+/* The table over its base, a file beside it. */
+static int parse_over(struct home_table **out, const char *path, const char *base,
+                      const struct file_map *m, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    char file[MAX_PATH], *json = NULL;
+    struct file_map b;
+    const int n =
+        snprintf(file, sizeof(file), "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, base);
+    if (n < 0 || (size_t)n >= sizeof(file))
+        return err_set(e, SHOAL_ELIMIT, "the path of the base is too long");
+    int rc = file_map_open(&b, file, e);
+    if (rc < 0)
+        return rc;
+    rc = home_table_base_merge(&json, (const char *)b.bytes, b.n_bytes, (const char *)m->bytes,
+                               m->n_bytes, e);
+    file_map_close(&b);
+    if (rc == 0)
+        rc = home_table_parse(out, json, strlen(json), e);
+    cJSON_free(json);
+    return rc;
+}
+
 int home_table_open(struct home_table **out, const char *path, struct err *e)
 {
     struct file_map m;
+    char base[HOME_TABLE_MAX_WORD_BYTES + 1];
     *out = NULL;
     int rc = file_map_open(&m, path, e);
     if (rc < 0)
         return rc;
-    rc = home_table_parse(out, (const char *)m.bytes, m.n_bytes, e);
+    rc = home_table_base_name((const char *)m.bytes, m.n_bytes, base, sizeof(base), e);
+    if (rc == 0 && *base)
+        rc = parse_over(out, path, base, &m, e);
+    else if (rc == 0)
+        rc = home_table_parse(out, (const char *)m.bytes, m.n_bytes, e);
     file_map_close(&m);
     if (rc < 0 && e)
         err_wrap(e, "%s", path);
@@ -754,8 +694,7 @@ void home_table_close(struct home_table *t)
         return;
     for (uint32_t i = 0; i < t->n_slots; i++)
         strmap_fini(&t->slot[i].known);
-    strmap_fini(&t->words);
-    strmap_fini(&t->spell);
+    strmap_fini(&t->stop.known);
     strmap_fini(&t->slots);
     strmap_fini(&t->actions);
     strmap_fini(&t->units);

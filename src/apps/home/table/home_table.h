@@ -26,22 +26,6 @@
 #define HOME_MAX_SLOTS 8u /* of one action */
 #define HOME_MAX_WHEN 8u
 
-enum home_word { /* the roles of a word, as bits */
-                 HOME_WORD_DROP = 1u << 0,
-                 HOME_WORD_JOIN = 1u << 1,
-                 HOME_WORD_JOIN_ALWAYS = 1u << 2,
-                 HOME_WORD_VERB = 1u << 3,
-                 HOME_WORD_POLITE = 1u << 4,
-                 HOME_WORD_FREE_TEXT = 1u << 5,
-                 HOME_WORD_TITLE = 1u << 6,
-                 HOME_WORD_REPEAT_VERB = 1u << 7,
-                 HOME_WORD_REPEAT_FIRST = 1u << 8,
-                 HOME_WORD_REPEAT_BEFORE = 1u << 9,
-                 HOME_WORD_REPEAT_LAST = 1u << 10,
-                 HOME_WORD_REPEAT_ANY = 1u << 11,
-                 HOME_WORD_ARTICLE = 1u << 12,
-};
-
 struct home_list { /* a few texts, in the order of the table */
     const char *const *w;
     uint32_t n;
@@ -69,18 +53,17 @@ struct home_slot {
     const char *name; /* the entity's type, and the key in an action */
     enum home_slot_type type;
     bool lower, strip_articles;
-    bool gather;                   /* all pieces form one text, from the first word to the last */
-    bool to_you;                   /* shown as said to the listener: "my" is "your" */
-    const struct home_slot *until; /* several texts are a list, until this slot is filled */
-    const char *question;          /* the question for it; NULL: says.missing */
-    struct home_list known_words;
+    bool to_you;                    /* shown as said to the listener: "my" is "your" */
+    const struct home_slot *until;  /* several texts are a list, until this slot is filled */
+    const char *question;           /* the question for it; NULL: says.missing */
     struct strmap known;            /* allowed last words; none: any */
     struct home_list known_endings; /* endings to strip from that word */
+    struct home_pairs means;        /* words and the name that programs know: "rot" is "red" */
+    bool only;                      /* and no others */
 };
 
 struct home_when { /* when or how long, for an action that has no slot for it */
     const struct home_slot *slot;
-    struct home_list after; /* preceding words that select this row; none: any other word */
     const char *show, *key; /* in the context line, in the action */
     const char *say;        /* in front of it in a sentence: "for" */
     bool later;             /* the action is then scheduled */
@@ -95,11 +78,8 @@ struct home_unit {
 
 struct home_default { /* the default of a missing slot */
     const struct home_slot *slot;
-    struct home_list words;           /* the clause must have one; none: always */
     const struct home_slot **with;    /* slots that must be there; NULL-terminated */
     const struct home_slot **without; /* slots that must be missing; NULL-terminated */
-    bool alone;                       /* only if the clause names nothing else */
-    const struct home_slot *from;     /* its text moves to `slot`; NULL: value */
     const char *value;
 };
 
@@ -144,22 +124,16 @@ struct home_action {
     uint32_t n_slots;
     const struct home_slot *needs[HOME_MAX_SLOTS];
     uint32_t n_needs;
-    struct { /* entities that fill a slot with another name */
-        const struct home_slot *entity, *slot;
-    } accepts[HOME_MAX_SLOTS];
-    uint32_t n_accepts;
     const struct home_default **defaults; /* in order; NULL-terminated */
     bool can_wait;
-    bool read_only; /* only a reader finds it: the other models have no label for it */
-    bool amounts;   /* "half" is a value here */
+    bool plain;   /* the reply model has no words for it: the program says it itself */
+    bool amounts; /* "half" is a value here */
     const struct home_unit *unit; /* of a bare number; NULL: none */
     const struct home_slot *compute;
     struct home_template answer; /* n 0: none */
     const char *reason;          /* why it cannot be answered; NULL: it can, or is not a question */
     const struct home_slot *reason_if[HOME_MAX_SLOTS]; /* answer, except with one of these */
     uint32_t n_reason_if;
-    struct home_list must;       /* the clause must contain one; none: any words */
-    bool statement;              /* expressed as a statement: "there is a leak at pump 7" */
     bool relative;               /* "by 2 degrees" changes the value */
     struct home_template change; /* the words for that; n 0: those of say */
     struct home_template say;    /* what it does, in words: "unlock the {device}"; n 0: its name */
@@ -170,16 +144,6 @@ struct home_action {
 };
 
 /* ---- safety of actions (home_table_safety.c, home_table_gate.c) ---- */
-
-enum home_speech { /* the speech act of a clause */
-                   HOME_SPEECH_COMMAND,
-                   HOME_SPEECH_ASK,
-                   HOME_SPEECH_NEGATE,
-                   HOME_SPEECH_SUPPOSE,
-                   HOME_SPEECH_REPORT,
-                   HOME_SPEECH_RETRACT,
-                   HOME_SPEECH_NONE, /* not addressed to us */
-};
 
 enum home_risk { HOME_RISK_HARMLESS, HOME_RISK_DISTURBING, HOME_RISK_DANGEROUS, HOME_RISK_COUNT };
 
@@ -194,8 +158,7 @@ struct home_rules {
 };
 
 struct home_risk_class {
-    float threshold; /* smallest confidence of the intent */
-    bool confirm;    /* in words, before it happens */
+    bool confirm; /* in words, before it happens */
     struct home_rules rules;
 };
 
@@ -203,13 +166,6 @@ struct home_limit {        /* usual limits of a number; the first row that match
     struct home_rule when; /* by kinds and abilities */
     const struct home_unit *unit;
     double min, max;
-};
-
-struct home_unless {                            /* words that change or exclude an action */
-    const struct home_action *action, *instead; /* instead NULL: none */
-    struct home_list words;
-    /* match only if its last word is one of them; NULL: anywhere in the clause */
-    const struct home_slot *slot;
 };
 
 enum home_stop_way {                 /* how the words bring a thing to rest */
@@ -236,6 +192,10 @@ struct home_stop { /* words that always stop (apps/home/stop); device NULL: the 
     struct home_list back;                     /* phrases that take it back */
     struct home_list keep;                     /* phrases that disable those of the lists above */
     struct home_list not ;                     /* phrases that only look like it: "bus stop" */
+    struct home_list questions;                /* words that begin a question */
+    struct home_list verbs;                    /* words that begin another command */
+    struct home_list wrap;                     /* polite phrases in front of those */
+    struct strmap known;                       /* words that no name is misspelt in */
     struct home_pairs heard;                   /* words and the phrases that were said */
     struct home_list kinds, all_kinds, named_kinds; /* of things that rest safely */
     const char *everything;
@@ -243,11 +203,11 @@ struct home_stop { /* words that always stop (apps/home/stop); device NULL: the 
 };
 
 enum home_say { /* texts that the program says itself */
-                HOME_SAY_ASK = HOME_SPEECH_ASK,
-                HOME_SAY_NEGATE = HOME_SPEECH_NEGATE,
-                HOME_SAY_SUPPOSE = HOME_SPEECH_SUPPOSE,
-                HOME_SAY_REPORT = HOME_SPEECH_REPORT,
-                HOME_SAY_RETRACT = HOME_SPEECH_RETRACT,
+                HOME_SAY_ASK,
+                HOME_SAY_NEGATE,
+                HOME_SAY_SUPPOSE,
+                HOME_SAY_REPORT,
+                HOME_SAY_RETRACT,
                 HOME_SAY_UNSURE,
                 HOME_SAY_CONFIRM,
                 HOME_SAY_DECLINED,
@@ -269,7 +229,6 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_LISTED,    /* what is scheduled */
                 HOME_SAY_NOTHING,   /* nothing of that kind is scheduled */
                 HOME_SAY_CANCELLED, /* it will not happen */
-                HOME_SAY_KEPT,      /* what stays as it is */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but without a schedule */
                 HOME_SAY_QUANTITY,  /* a number, but of what? */
                 HOME_SAY_LONG,      /* text that is too long for any sensible reply */
@@ -281,41 +240,68 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_LIST_EMPTY,
                 HOME_SAY_LIST_ITEMS,
                 HOME_SAY_LIST_FULL,
+                HOME_SAY_LIST_NAMES,
+                HOME_SAY_LIST_NONE,
                 HOME_SAY_READING,
                 HOME_SAY_ALARM,
                 HOME_SAY_ALARM_OVER,
                 HOME_SAY_NO_ALARM,
+                HOME_SAY_LEFT,    /* words that no part of the plan explains */
                 HOME_SAY_NO_STOP, /* the home has nothing that can be stopped */
                 HOME_SAY_COUNT,
 };
 
-struct home_reword_table {       /* rewording into the words that the models know */
-    struct home_list fillers;    /* phrases that say nothing: "um" */
-    struct home_list gerund;     /* phrases before a verb in "ing": "would you mind" closing ... */
-    struct home_pairs wants;     /* phrases that begin a text, as commands: "some light" */
-    struct home_pairs tells;     /* verbs before a person, with their meaning: "ask" is "tell" */
-    struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
-    struct home_list is;         /* words inside a reason: dinner "is" ready */
-    struct home_list manner;     /* phrases before a word that adds nothing: "but not too" loud */
-    struct home_list each;       /* "every", "each": the same as `all` and a plural */
-    const char *all;             /* NULL: each is empty */
-    struct home_list everywhere; /* phrases that add nothing to `all`: "in every room" */
-    struct home_list except;     /* phrases before an exception */
-    struct home_list beside;     /* words beside names there: "one" */
-    struct home_list kept;       /* verbs that keep a state: "keep" */
-    struct home_list corrects;   /* phrases before a correction */
-    struct home_list from_now;   /* phrases behind a duration: in that time */
+enum home_part { /* parts of sentences: why something does not happen, and how words are joined */
+                 HOME_PART_RISK,
+                 HOME_PART_NO_LIMITS,
+                 HOME_PART_PRESENT,
+                 HOME_PART_ABOVE,
+                 HOME_PART_BELOW,
+                 HOME_PART_SPAN,
+                 HOME_PART_UNIT,
+                 HOME_PART_STATE,
+                 HOME_PART_UNABLE,
+                 HOME_PART_GONE,
+                 HOME_PART_ACTION,
+                 HOME_PART_UNCLEAR,
+                 HOME_PART_NOTHING_HAS,
+                 HOME_PART_NO_SUCH,
+                 HOME_PART_NO_SUN,
+                 HOME_PART_NO_SUN_THERE,
+                 HOME_PART_NO_PLACE,
+                 HOME_PART_NOT_KNOWN,
+                 HOME_PART_BEGIN,
+                 HOME_PART_REPEAT,
+                 HOME_PART_OVER,
+                 HOME_PART_OFTEN,
+                 HOME_PART_FAR,
+                 HOME_PART_TOO_LONG,
+                 HOME_PART_CHANGED,
+                 HOME_PART_NO_SCHEDULE,
+                 HOME_PART_UNCONNECTED,
+                 HOME_PART_OFFLINE,
+                 HOME_PART_FAILED,
+                 HOME_PART_IT,
+                 HOME_PART_HERE,
+                 HOME_PART_OR,
+                 HOME_PART_PLUS,
+                 HOME_PART_MINUS,
+                 HOME_PART_PLACE,
+                 HOME_PART_EXCEPT,
+                 HOME_PART_EXCEPT_IN,
+                 HOME_PART_COUNT,
 };
 
 struct home_later_table { /* list NULL: the table lacks this part */
     const struct home_action *cancel[HOME_LATER_COUNT], *list;
     struct home_list words[HOME_LATER_COUNT]; /* words for each kind: "timer" */
-    struct home_list cancel_words, list_words;
-    struct home_list all;    /* "cancel all timers" */
-    struct home_list skip;   /* words that do not say which one */
-    struct home_list own;    /* words that make an alarm a person's, not a machine's */
-    struct home_pairs days;  /* "tomorrow" is 1 */
-    struct home_pairs parts; /* "evening" is 19:00 */
+    struct home_list cancel_words;            /* phrases that cancel: "delete" */
+    struct home_list all;                     /* "cancel all timers" */
+    struct home_list skip;                    /* words that do not say which one */
+    struct home_list each;                    /* "every" of "every two hours" */
+    struct home_pairs days;                   /* "tomorrow" is 1 */
+    struct home_list past;                    /* days that are over: "yesterday" */
+    struct home_pairs parts;                  /* "evening" is 19:00 */
     struct home_pairs every; /* "every weekday": bits from Monday on; 0: impossible */
     struct home_pairs sun;   /* "sunset": enum sun_event */
 };
@@ -338,40 +324,41 @@ struct home_plan_quantity {        /* what can be set and asked: "temperature" *
     const char *leap;              /* the same for a large one */
 };
 
-struct home_plans { /* how plans of a reader become actions; n_classes 0: no reader */
+struct home_plans { /* how plans of a reader become actions */
     float act_p;    /* smallest probability of a plan that is carried out */
     float ask_p;    /* ... of one that is offered */
+    /* Confidence of a recognizer in words that are spoken: below `heard` they are offered, not
+     * carried out; below `overheard` they are nothing. */
+    float heard, overheard;
     struct home_class *classes;
     struct home_plan_quantity *quantities;
     uint32_t n_classes, n_quantities;
     struct home_pairs verbs;  /* "on" is "turn_on" */
+    struct home_pairs called; /* "on" is "an": names of the program's own, in replies */
     struct home_pairs states; /* "is_on" is "on" */
-    struct home_sense {
-        const char *state;
-        struct home_list kinds; /* of sensors that know it: "is_low" a "battery" */
-    } * senses;
-    uint32_t n_senses;
+    struct home_lists_of {
+        struct home_list_of {
+            const char *name;
+            struct home_list list;
+        } * p;
+        uint32_t n;
+    } senses,     /* kinds of sensors that know a state: "is_low" a "battery" */
+        evidence, /* parts of words of which a text must have one, for a verb */
+        against;  /* ... must have none */
 };
 
 struct home_lists_table { /* add NULL: the table lacks this part */
-    const struct home_action *add, *remove, *clear, *ask;
-    struct home_list add_words, remove_words, clear_words; /* phrases that begin a text */
-    struct home_list ask_words, has_words; /* "what is" on the list; "is" milk on the list */
-    struct home_list places;               /* words in front of the list: "to", "from" */
-    struct home_list words;                /* "list" */
-    struct home_list all;                  /* "everything" */
-    const char *usual;                     /* the list without a name: "shopping" */
+    const struct home_action *add, *remove, *clear, *create, *ask;
+    const struct home_action *all; /* which lists there are */
+    const char *usual;             /* the list without a name: "shopping" */
 };
 
 struct home_help_table { /* the answer to "what can you do", in parts; each only if it is true */
-    struct home_list phrases;
     struct home_template things, simulated, later, lists, live, always; /* n 0: none */
 };
 
-struct home_opposite { /* two actions that words separate better than the model */
+struct home_opposite { /* two actions that undo each other: on and off */
     const struct home_action *action[2];
-    struct home_list words[2];
-    const struct home_action *both; /* used if words of both occur; NULL: the model decides */
 };
 
 struct home_duration_unit {
@@ -402,42 +389,24 @@ enum home_var { /* names in the templates of lines and answers; slots follow */
 
 struct home_table {
     const char *name, *language;
-    const char *encoder, *reply; /* names of the models */
-    const char *intent_labels, *router_labels, *entity_labels, *out_of_scope;
-    const char *reader;           /* model that reads texts into plans; NULL: none */
-    const char *act, *act_labels; /* model and labels of the speech act; NULL: only rules */
-    struct home_list chat_flows;
+    const char *reader, *reply; /* names of the models; reply NULL: the program says it all */
 
-    float speech_confidence;                 /* smallest confidence of a command */
-    struct home_list cues[HOME_SPEECH_NONE]; /* phrases that make a clause something else */
-    struct home_list but;                    /* words that begin a separate sentence */
-    struct home_list keep;                   /* phrases that disable a cue */
     struct home_stop stop;
     struct home_risk_class risk[HOME_RISK_COUNT];
     struct home_rules rest; /* deeds that bring a thing to rest: never dangerous */
     struct home_limit *limits;
     struct home_quantity *quantities;
-    struct home_unless *unless;
-    uint32_t n_limits, n_quantities, n_unless;
-    struct home_list wrap, tail; /* polite phrases around a command */
-    struct home_list yes, no;    /* answers to "shall I" */
-    struct home_list pronouns;   /* "it", "them" */
-    struct home_list places;     /* "there" */
-    struct home_list front;      /* words before a time or a room: "at", "in" */
-    struct home_list others;     /* phrases such as "other one" */
-    struct home_list days;       /* phrases such as "tomorrow evening" */
-    struct home_list again, too; /* around an additional room or thing */
-    struct home_reword_table reword;
-    struct home_list verbs;                   /* verbs that begin a command */
-    struct home_list state_questions;         /* phrases that begin one: "what is" on? */
-    struct home_list state_words;             /* filler words there: "still" */
-    struct home_list change_by, change_after; /* "by" two degrees; two degrees "warmer" */
-    struct home_list change_down;             /* "lower", "colder" */
+    uint32_t n_limits, n_quantities;
+    struct home_list yes, no; /* answers to "shall I" */
+    struct home_list articles;
+    struct home_list join;     /* "and", "then" */
+    struct home_list polite;   /* words that add nothing to a yes: "please" */
+    struct home_list front;    /* words before a time or a room: "at", "in" */
+    struct home_list elisions; /* articles that are written with the word: "l'" */
+    struct home_list idle;     /* words that name nothing to act on: "moment", "kids" */
+    struct home_template part[HOME_PART_COUNT];
     struct home_template say[HOME_SAY_COUNT]; /* n 0: the table lacks this line */
 
-    /* maps a word to its index in word_bits */
-    struct strmap words;
-    uint32_t *word_bits;                                          /* HOME_WORD_* */
     struct strmap slots, actions, units, numbers, duration_units; /* map names to indices */
     struct home_slot *slot;
     struct home_action *action;
@@ -451,9 +420,6 @@ struct home_table {
     struct home_plans plans;
     struct home_lists_table lists;
     struct home_help_table help;
-    struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
-    struct home_list spell_words;        /* possible corrections of a misspelt word */
-    struct strmap spell;                 /* those, and words that only look misspelt */
     struct home_kind *kinds;
     uint32_t n_kinds;
     struct home_when when[HOME_MAX_WHEN];
@@ -462,11 +428,16 @@ struct home_table {
     uint32_t n_id;
 
     struct home_list hundred, thousand, point, minus, and_a_half;
+    struct home_list number_join; /* "et" of "vingt et un" */
+    char decimal;                 /* ',' of "21,5" */
+    bool compounds; /* words are joined, the last part says the kind: "Küchenlampe" */
     const struct home_unit *amount_unit;
     struct home_pairs amounts;
     const char *duration_plural; /* ending of a unit's word; "": none */
     struct home_pairs duration_replace, duration_phrases;
     struct home_pairs time_replace, time_words, time_parts;
+    struct home_pairs time_before; /* minutes before the hour behind it: "halb sieben" is 6:30 */
+    bool hour_first;               /* "8 moins 10", not "10 to 8" */
     struct home_list time_am, time_pm, time_minutes, time_past, time_to;
     struct home_list weekdays, months, date_ordinals, date_drop, date_articles;
     struct strmap date_names; /* lower case, to an index: weekdays, then months */
@@ -486,15 +457,10 @@ SHOAL_MUST_CHECK int home_table_parse(struct home_table **out, const char *json,
                                       struct err *e);
 void home_table_close(struct home_table *t);
 
-/* HOME_WORD_* bits of a plain word. */
-uint32_t home_table_word(const struct home_table *t, const char *word);
 /* NULL: not in the table. */
 const struct home_slot *home_table_slot(const struct home_table *t, const char *name);
 const struct home_action *home_table_action(const struct home_table *t, const char *name);
 
-/* "command", "ask", ... */
-const char *home_table_speech_name(enum home_speech s);
-enum home_speech home_table_speech(const char *name); /* HOME_SPEECH_NONE: no such name */
 const char *home_table_risk_name(enum home_risk r);
 /* "action", "timer", "alarm", "reminder" */
 const char *home_table_later_name(enum home_later_kind k);
@@ -505,10 +471,21 @@ const struct home_kind *home_table_kind(const struct home_table *t, const char *
 const struct home_class *home_table_class(const struct home_table *t, const char *name);
 const struct home_plan_quantity *home_table_plan_quantity(const struct home_table *t,
                                                           const char *name);
+/* How a reply calls a name of the program's own: "on" is "an" in German. Names without a word are
+ * what they are. */
+const char *home_table_called(const struct home_table *t, const char *name);
+/* Does a word end in another, in a language that joins them? "Küchenlampe" does in "lampe". */
+bool home_table_ends_in(const struct home_table *t, const char *word, const char *end);
+/* The word without an article that is written with it: "l'aspirateur". */
+const char *home_table_bare(const struct home_table *t, const char *word);
 /* The action of a verb of the plan language, what a state is called; NULL: none. */
 const struct home_action *home_table_verb(const struct home_table *t, const char *verb);
 /* Kinds of sensors that know a state: "is_low"; NULL: the table does not say. */
 const struct home_list *home_table_senses(const struct home_table *t, const char *state);
+/* Parts of words of which a text must have one, or else it does not mean the verb; NULL: any. */
+const struct home_list *home_table_evidence(const struct home_table *t, const char *verb);
+/* Those of which it must have none. */
+const struct home_list *home_table_against(const struct home_table *t, const char *verb);
 const char *home_table_state(const struct home_table *t, const char *state);
 /* The kind that the words of a name suggest, the last ones first: that of "oven light" is "light",
  * that of "grill plug" is what hangs on the plug. NULL: none. */
@@ -522,6 +499,9 @@ const struct home_unit *home_table_unit(const struct home_table *t, const char *
 /* NULL: the ability is no number, or not in the table. */
 const struct home_quantity *home_table_quantity(const struct home_table *t, const char *ability);
 
+/* A part of a sentence with {text} and {state} filled in; NULL: not needed. */
+const char *home_table_part(struct arena *a, const struct home_table *t, enum home_part which,
+                            const char *text, const char *state);
 bool home_table_is_clock(const char *s); /* "07:30" */
 bool home_table_lists(const struct home_list *l, const char *word);
 /* How many words from the i-th on form the longest phrase of a list; 0: none. */

@@ -11,12 +11,6 @@ bool home_table_is_clock(const char *s)
            s[4] <= '9';
 }
 
-uint32_t home_table_word(const struct home_table *t, const char *word)
-{
-    uint32_t i;
-    return strmap_get(&t->words, word, strlen(word), &i) ? t->word_bits[i] : 0;
-}
-
 const struct home_slot *home_table_slot(const struct home_table *t, const char *name)
 {
     uint32_t i;
@@ -52,6 +46,7 @@ const struct home_quantity *home_table_quantity(const struct home_table *t, cons
 
 /* ---- the kind that a name suggests ---------------------------------------------------------- */
 
+#define MIN_COMPOUND 4u /* bytes of the last part of a joined word */
 #define IN_WORD(c) ((c) && (c) != ' ' && (c) != '_' && (c) != '.' && (c) != '-')
 
 /* Does the word of n bytes at s match, or is it the word with an ending of a plural? */
@@ -66,6 +61,22 @@ static bool is_word(const struct home_table *t, const char *s, size_t n, const c
             same = strlen(end) == n - w && strncmp(s + w, end, n - w) == 0;
         }
     return same;
+}
+
+bool home_table_ends_in(const struct home_table *t, const char *word, const char *end)
+{
+    const size_t n = strlen(word), m = strlen(end);
+    return t->compounds && m >= MIN_COMPOUND && n > m && strcmp(word + n - m, end) == 0;
+}
+
+const char *home_table_bare(const struct home_table *t, const char *word)
+{
+    for (uint32_t i = 0; i < t->elisions.n; i++) {
+        const size_t n = strlen(t->elisions.w[i]);
+        if (strncmp(word, t->elisions.w[i], n) == 0 && word[n])
+            return word + n;
+    }
+    return word;
 }
 
 /* Where the phrase that begins at s ends; NULL: another one is there. */
@@ -92,13 +103,15 @@ const struct home_kind *home_table_kind_named(const struct home_table *t, const 
     const char *best = name; /* the end of the best match so far */
     size_t longest = 0;
     for (const char *s = name; *s; s++) {
-        if (!IN_WORD(*s) || (s > name && IN_WORD(s[-1])))
+        const bool inside = s > name && IN_WORD(s[-1]);
+        if (!IN_WORD(*s) || (inside && !t->compounds))
             continue;
         for (uint32_t i = 0; i < t->n_kinds; i++) {
             const struct home_kind *k = &t->kinds[i];
             for (uint32_t p = 0; !k->as_named && p < k->words.n + k->named.n; p++) {
                 const char *phrase = p < k->words.n ? k->words.w[p] : k->named.w[p - k->words.n];
-                const char *end = phrase_end(t, s, phrase);
+                const char *end =
+                    inside && strlen(phrase) < MIN_COMPOUND ? NULL : phrase_end(t, s, phrase);
                 size_t n = end ? (size_t)(end - s) : 0;
                 /* of equals the special case, which comes later in the table */
                 if (end && (end > best || (end == best && n >= longest))) {

@@ -104,13 +104,11 @@ static void read_risk(struct home_reader *r, const struct json_node *root)
     for (enum home_risk k = HOME_RISK_HARMLESS; k < HOME_RISK_COUNT; k++) {
         struct home_risk_class *c = &r->t->risk[k];
         struct json_node class = json_strict_get(&at, risks[k]);
-        if (!class.v || !json_strict_object(&r->d, &class, "rules", "threshold confirm"))
+        if (!class.v || !json_strict_object(&r->d, &class, "rules", "confirm"))
             continue;
         struct json_node rules = json_strict_get(&class, "rules"),
-                         threshold = json_strict_get(&class, "threshold"),
                          confirm = json_strict_get(&class, "confirm");
         c->rules = read_rules(r, &rules);
-        c->threshold = (float)json_strict_number(&r->d, &threshold, 0, 1, 0);
         c->confirm = json_strict_bool(&r->d, &confirm, false);
     }
     /* a dangerous action without a confirmation question would never happen */

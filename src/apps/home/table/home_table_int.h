@@ -1,7 +1,7 @@
 /* home_table_int.h - shared by the readers of a home table: home_table.c reads words, slots and
- * actions, home_table_get.c common values, home_table_safety.c the speech acts and stop words,
- * home_table_things.c the effects on things, home_table_gate.c risks and limits,
- * home_table_later.c the schedule, home_table_reword.c the rewording. Private to them.
+ * actions, home_table_get.c common values, home_table_safety.c stop words and the program's own
+ * lines, home_table_things.c the effects on things, home_table_gate.c risks and limits,
+ * home_table_later.c the schedule, home_table_plans.c plans. Private to them.
  *
  * Thread:    one reader on its caller's thread.
  * Ownership: results live in the table's arena.
@@ -12,7 +12,7 @@
 #include "apps/home/table/home_table.h"
 #include "wire/json_strict.h"
 
-#define HOME_TABLE_MAX_LIST 1024u
+#define HOME_TABLE_MAX_LIST 2048u
 #define HOME_TABLE_MAX_ACTIONS 256u
 #define HOME_TABLE_MAX_WORD_BYTES 64u
 #define HOME_TABLE_MAX_TEXT_BYTES 200u
@@ -20,7 +20,6 @@
 struct home_reader {
     struct json_strict d;
     struct home_table *t;
-    uint32_t n_words;
 };
 
 enum home_text {
@@ -73,8 +72,6 @@ void home_table_read_gate(struct home_reader *r, const struct json_node *root);
 const struct home_unit *home_table_unit_named(struct home_reader *r, const struct json_node *at);
 /* effects and kinds. */
 void home_table_read_things(struct home_reader *r, const struct json_node *root);
-/* reword. */
-void home_table_read_reword(struct home_reader *r, const struct json_node *root);
 /* plans; after the actions. */
 void home_table_read_plans(struct home_reader *r, const struct json_node *root);
 /* later; after the actions. */

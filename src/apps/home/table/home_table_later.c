@@ -48,27 +48,13 @@ static void read_lists(struct home_reader *r, const struct json_node *root)
 {
     struct home_lists_table *l = &r->t->lists;
     struct json_node at = json_strict_get(root, "lists");
-    if (!at.v || !json_strict_object(&r->d, &at, "add remove clear ask usual words places",
-                                     "add_words remove_words clear_words ask_words has_words all"))
+    if (!at.v || !json_strict_object(&r->d, &at, "add remove clear create ask all usual", ""))
         return;
     const struct {
         const char *key;
         const struct home_action **to;
-    } actions[] = {
-        {"add", &l->add}, {"remove", &l->remove}, {"clear", &l->clear}, {"ask", &l->ask}};
-    const struct {
-        const char *key;
-        struct home_list *to;
-    } lists[] = {{"add_words", &l->add_words},
-                 {"remove_words", &l->remove_words},
-                 {"clear_words", &l->clear_words},
-                 {"ask_words", &l->ask_words},
-                 {"has_words", &l->has_words},
-                 {"places", &l->places},
-                 {"words", &l->words},
-                 {"all", &l->all}};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        *lists[i].to = home_table_get_list(r, &at, lists[i].key, HOME_TEXT_PHRASE);
+    } actions[] = {{"add", &l->add},       {"remove", &l->remove}, {"clear", &l->clear},
+                   {"create", &l->create}, {"ask", &l->ask},       {"all", &l->all}};
     l->usual = home_table_get_text(r, &at, "usual", HOME_TEXT_TEXT);
     for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
         struct json_node v = json_strict_get(&at, actions[i].key);
@@ -85,10 +71,8 @@ static void read_help(struct home_reader *r, const struct json_node *root)
         struct home_template *to;
     } parts[] = {{"things", &h->things}, {"simulated", &h->simulated}, {"later", &h->later},
                  {"lists", &h->lists},   {"live", &h->live},           {"always", &h->always}};
-    if (!at.v ||
-        !json_strict_object(&r->d, &at, "phrases", "things simulated later lists live always"))
+    if (!at.v || !json_strict_object(&r->d, &at, "", "things simulated later lists live always"))
         return;
-    h->phrases = home_table_get_list(r, &at, "phrases", HOME_TEXT_PHRASE);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct json_node v = json_strict_get(&at, parts[i].key);
         if (v.v)
@@ -102,8 +86,8 @@ void home_table_read_later(struct home_reader *r, const struct json_node *root)
     struct json_node at = json_strict_get(root, "later");
     read_lists(r, root);
     read_help(r, root);
-    if (!at.v || !json_strict_object(&r->d, &at, "set cancel list words cancel_words list_words",
-                                     "all skip own days parts every sun"))
+    if (!at.v || !json_strict_object(&r->d, &at, "set cancel list words cancel_words",
+                                     "all skip each days past parts every sun"))
         return;
     const struct home_action *set[HOME_LATER_COUNT] = {NULL};
     read_actions(r, &at, "set", set);
@@ -121,10 +105,10 @@ void home_table_read_later(struct home_reader *r, const struct json_node *root)
         for (uint32_t k = 0; k < HOME_LATER_COUNT; k++)
             l->words[k] = home_table_get_list(r, &words, kind_names[k], HOME_TEXT_PHRASE);
     l->cancel_words = home_table_get_list(r, &at, "cancel_words", HOME_TEXT_PHRASE);
-    l->list_words = home_table_get_list(r, &at, "list_words", HOME_TEXT_PHRASE);
     l->all = home_table_get_list(r, &at, "all", HOME_TEXT_WORD);
     l->skip = home_table_get_list(r, &at, "skip", HOME_TEXT_WORD);
-    l->own = home_table_get_list(r, &at, "own", HOME_TEXT_WORD);
+    l->each = home_table_get_list(r, &at, "each", HOME_TEXT_WORD);
+    l->past = home_table_get_list(r, &at, "past", HOME_TEXT_PHRASE);
     l->days = home_table_get_numbers(r, &at, "days", 0, 366);
     l->every = home_table_get_numbers(r, &at, "every", 0, 127);
     l->sun = home_table_get_numbers(r, &at, "sun", 1, 2);

@@ -54,21 +54,24 @@ static void read_quantities(struct home_reader *r, const struct json_node *at)
     }
 }
 
-static void read_senses(struct home_reader *r, const struct json_node *at)
+/* A map of lists: "senses", "evidence". */
+static struct home_lists_of read_lists_of(struct home_reader *r, const struct json_node *at,
+                                          const char *key)
 {
-    struct home_plans *p = &r->t->plans;
-    struct json_node list = json_strict_get(at, "senses"), v;
+    struct json_node list = json_strict_get(at, key), v;
+    struct home_lists_of out = {0};
     if (!list.v)
-        return;
+        return out;
     uint32_t n = json_strict_map(&r->d, &list, HOME_TABLE_MAX_LIST);
-    p->senses = arena_zalloc_n(&r->t->arena, (size_t)n + 1, sizeof(*p->senses));
-    if (!p->senses)
+    out.p = arena_zalloc_n(&r->t->arena, (size_t)n + 1, sizeof(*out.p));
+    if (!out.p)
         json_strict_no_memory(&r->d);
     for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
-        struct home_sense *x = &p->senses[p->n_senses++];
-        x->state = home_table_copy_key(r, &v);
-        x->kinds = home_table_get_list(r, &list, x->state, HOME_TEXT_NAME);
+        struct home_list_of *x = &out.p[out.n++];
+        x->name = home_table_copy_key(r, &v);
+        x->list = home_table_get_list(r, &list, x->name, HOME_TEXT_PHRASE);
     }
+    return out;
 }
 
 /* Each verb must have its action. */
@@ -83,10 +86,14 @@ void home_table_read_plans(struct home_reader *r, const struct json_node *root)
 {
     struct home_plans *p = &r->t->plans;
     struct json_node at = json_strict_get(root, "plans");
-    if (!at.v ||
-        !json_strict_object(&r->d, &at, "classes quantities verbs states", "act ask senses"))
+    if (!json_strict_object(&r->d, &at, "classes quantities verbs states",
+                            "act ask heard overheard senses called evidence against"))
         return;
     struct json_node act = json_strict_get(&at, "act"), ask = json_strict_get(&at, "ask");
+    struct json_node heard = json_strict_get(&at, "heard"),
+                     overheard = json_strict_get(&at, "overheard");
+    p->heard = (float)json_strict_number(&r->d, &heard, 0, 1, 0.7);
+    p->overheard = (float)json_strict_number(&r->d, &overheard, 0, 1, 0.5);
     p->act_p = (float)json_strict_number(&r->d, &act, 0, 1, 0.95);
     p->ask_p = (float)json_strict_number(&r->d, &ask, 0, 1, 0.35);
     read_classes(r, &at);
@@ -94,9 +101,14 @@ void home_table_read_plans(struct home_reader *r, const struct json_node *root)
         read_quantities(r, &at);
     p->verbs = home_table_get_pairs(r, &at, "verbs", HOME_TEXT_WORD, 0, 0);
     p->states = home_table_get_pairs(r, &at, "states", HOME_TEXT_WORD, 0, 0);
+    p->called = home_table_get_pairs(r, &at, "called", HOME_TEXT_TEXT, 0, 0);
     check_verbs(r, &at);
     if (r->d.rc == 0)
-        read_senses(r, &at);
+        p->senses = read_lists_of(r, &at, "senses");
+    if (r->d.rc == 0)
+        p->evidence = read_lists_of(r, &at, "evidence");
+    if (r->d.rc == 0)
+        p->against = read_lists_of(r, &at, "against");
 }
 
 const struct home_class *home_table_class(const struct home_table *t, const char *name)
@@ -130,15 +142,36 @@ const struct home_action *home_table_verb(const struct home_table *t, const char
     return name ? home_table_action(t, name) : NULL;
 }
 
+const char *home_table_called(const struct home_table *t, const char *name)
+{
+    const char *word = name ? paired(&t->plans.called, name) : NULL;
+    return word ? word : name;
+}
+
 const char *home_table_state(const struct home_table *t, const char *state)
 {
     return paired(&t->plans.states, state);
 }
 
+static const struct home_list *list_of(const struct home_lists_of *l, const char *name)
+{
+    for (uint32_t i = 0; name && i < l->n; i++)
+        if (strcmp(l->p[i].name, name) == 0)
+            return &l->p[i].list;
+    return NULL;
+}
+
 const struct home_list *home_table_senses(const struct home_table *t, const char *state)
 {
-    for (uint32_t i = 0; state && i < t->plans.n_senses; i++)
-        if (strcmp(t->plans.senses[i].state, state) == 0)
-            return &t->plans.senses[i].kinds;
-    return NULL;
+    return list_of(&t->plans.senses, state);
+}
+
+const struct home_list *home_table_evidence(const struct home_table *t, const char *verb)
+{
+    return list_of(&t->plans.evidence, verb);
+}
+
+const struct home_list *home_table_against(const struct home_table *t, const char *verb)
+{
+    return list_of(&t->plans.against, verb);
 }

@@ -1,42 +1,8 @@
-/* home_table_safety.c - the safety parts of a home table: cues of speech acts, stop words, and the
- * program's own lines. */
+/* home_table_safety.c - the safety parts of a home table: stop words, answers to a question, and
+ * the program's own lines. */
 #include "apps/home/table/home_table_int.h"
 
 #include <string.h>
-
-static const char *const speeches[] = {
-    [HOME_SPEECH_COMMAND] = "command", [HOME_SPEECH_ASK] = "ask",
-    [HOME_SPEECH_NEGATE] = "negate",   [HOME_SPEECH_SUPPOSE] = "suppose",
-    [HOME_SPEECH_REPORT] = "report",   [HOME_SPEECH_RETRACT] = "retract",
-    [HOME_SPEECH_NONE] = "none"};
-
-const char *home_table_speech_name(enum home_speech s)
-{
-    return speeches[s];
-}
-
-enum home_speech home_table_speech(const char *name)
-{
-    enum home_speech s = HOME_SPEECH_COMMAND;
-    while (s < HOME_SPEECH_NONE && strcmp(speeches[s], name) != 0)
-        s++;
-    return s;
-}
-
-static void read_speech(struct home_reader *r, const struct json_node *root)
-{
-    struct home_table *t = r->t;
-    struct json_node at = json_strict_get(root, "speech");
-    if (!at.v || !json_strict_object(&r->d, &at, "min_confidence",
-                                     "ask negate suppose report retract keep but"))
-        return;
-    struct json_node v = json_strict_get(&at, "min_confidence");
-    t->speech_confidence = (float)json_strict_number(&r->d, &v, 0, 1, 0);
-    for (enum home_speech s = HOME_SPEECH_ASK; s < HOME_SPEECH_NONE; s++)
-        t->cues[s] = home_table_get_list(r, &at, speeches[s], HOME_TEXT_PHRASE);
-    t->but = home_table_get_list(r, &at, "but", HOME_TEXT_WORD);
-    t->keep = home_table_get_list(r, &at, "keep", HOME_TEXT_PHRASE);
-}
 
 /* A text without any of the stop words is not read further, so every phrase must have one. */
 static struct home_list read_stopping(struct home_reader *r, const struct json_node *at,
@@ -83,6 +49,17 @@ static const struct home_action *stopping(struct home_reader *r, const struct js
     return x;
 }
 
+static void read_known(struct home_reader *r, const struct json_node *at)
+{
+    struct strmap *known = &r->t->stop.known;
+    struct home_list words = home_table_get_list(r, at, "known", HOME_TEXT_WORD);
+    if (strmap_init(known, words.n) < 0)
+        json_strict_no_memory(&r->d);
+    for (uint32_t i = 0; r->d.rc == 0 && i < words.n; i++)
+        if (strmap_put(known, words.w[i], strlen(words.w[i]), 0) < 0)
+            json_strict_no_memory(&r->d);
+}
+
 static void read_stop(struct home_reader *r, const struct json_node *root)
 {
     struct home_stop *s = &r->t->stop;
@@ -106,6 +83,9 @@ static void read_stop(struct home_reader *r, const struct json_node *root)
         {"back", &s->back},
         {"keep", &s->keep},
         {"not", &s->not },
+        {"questions", &s->questions},
+        {"verbs", &s->verbs},
+        {"wrap", &s->wrap},
         {"kinds", &s->kinds},
         {"all_kinds", &s->all_kinds},
         {"named_kinds", &s->named_kinds},
@@ -115,7 +95,7 @@ static void read_stop(struct home_reader *r, const struct json_node *root)
         !json_strict_object(&r->d, &at, "words alone everything device machine power",
                             "halt off cut all it before_name number beside reason danger asks "
                             "not_before not_after unless unless_after deny back keep not heard "
-                            "kinds all_kinds named_kinds"))
+                            "questions verbs wrap known kinds all_kinds named_kinds"))
         return;
     s->words = home_table_get_list(r, &at, "words", HOME_TEXT_WORD);
     s->alone = read_stopping(r, &at, "alone");
@@ -129,48 +109,17 @@ static void read_stop(struct home_reader *r, const struct json_node *root)
     s->device = stopping(r, &at, "device");
     s->machine = stopping(r, &at, "machine");
     s->power = stopping(r, &at, "power");
+    read_known(r, &at);
 }
 
-static void read_unless(struct home_reader *r, const struct json_node *root)
+static void read_answers(struct home_reader *r, const struct json_node *root)
 {
     struct home_table *t = r->t;
-    struct json_node list = json_strict_get(root, "unless"), v;
-    uint32_t n = json_strict_array(&r->d, &list, HOME_TABLE_MAX_LIST);
-    t->unless = arena_zalloc_n(&t->arena, (size_t)n + 1, sizeof(*t->unless));
-    if (!t->unless)
-        json_strict_no_memory(&r->d);
-    for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
-        if (!json_strict_object(&r->d, &v, "action words", "instead slot"))
-            return;
-        struct home_unless *u = &t->unless[t->n_unless++];
-        struct json_node action = json_strict_get(&v, "action"),
-                         instead = json_strict_get(&v, "instead");
-        u->action = home_table_action_named(r, &action);
-        u->instead = instead.v ? home_table_action_named(r, &instead) : NULL;
-        u->words = home_table_get_list(r, &v, "words", HOME_TEXT_PHRASE);
-        u->slot = home_table_get_slot(r, &v, "slot");
-        if (r->d.rc == 0 && u->slot && !u->instead)
-            json_strict_fail(&r->d, &v, "a slot needs the action \"instead\"");
-    }
-}
-
-static void read_references(struct home_reader *r, const struct json_node *root)
-{
-    struct home_table *t = r->t;
-    struct json_node at = json_strict_get(root, "change"),
-                     answers = json_strict_get(root, "answers");
+    struct json_node answers = json_strict_get(root, "answers");
     if (answers.v && json_strict_object(&r->d, &answers, "yes no", "")) {
         t->yes = home_table_get_list(r, &answers, "yes", HOME_TEXT_PHRASE);
         t->no = home_table_get_list(r, &answers, "no", HOME_TEXT_PHRASE);
     }
-    t->pronouns = home_table_get_list(r, root, "pronouns", HOME_TEXT_WORD);
-    t->state_questions = home_table_get_list(r, root, "state_questions", HOME_TEXT_PHRASE);
-    t->state_words = home_table_get_list(r, root, "state_words", HOME_TEXT_WORD);
-    if (!at.v || !json_strict_object(&r->d, &at, "by", "after down"))
-        return;
-    t->change_by = home_table_get_list(r, &at, "by", HOME_TEXT_WORD);
-    t->change_after = home_table_get_list(r, &at, "after", HOME_TEXT_WORD);
-    t->change_down = home_table_get_list(r, &at, "down", HOME_TEXT_WORD);
 }
 
 static void read_says(struct home_reader *r, const struct json_node *root)
@@ -205,7 +154,6 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_LISTED] = {"listed", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NOTHING] = {"nothing", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_CANCELLED] = {"cancelled", HOME_TABLE_VAR(TEXT)},
-        [HOME_SAY_KEPT] = {"kept", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
         [HOME_SAY_QUANTITY] = {"quantity", 0},
         [HOME_SAY_LONG] = {"long", 0},
@@ -217,21 +165,25 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_LIST_EMPTY] = {"list_empty", HOME_TABLE_VAR(STATE)},
         [HOME_SAY_LIST_ITEMS] = {"list_items", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
         [HOME_SAY_LIST_FULL] = {"list_full", HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_LIST_NAMES] = {"list_names", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_LIST_NONE] = {"list_none", 0},
         [HOME_SAY_READING] = {"reading", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
         [HOME_SAY_ALARM] = {"alarm", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
         [HOME_SAY_ALARM_OVER] = {"alarm_over", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
         [HOME_SAY_NO_ALARM] = {"no_alarm", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_LEFT] = {"left", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NO_STOP] = {"no_stop", 0},
     };
     struct json_node at = json_strict_get(root, "says");
     if (!at.v ||
         !json_strict_object(&r->d, &at, "",
                             "ask negate suppose report retract unsure confirm declined "
-                            "expired limit done scheduled failed missing unknown rest "
+                            "expired left limit done scheduled failed missing unknown rest "
                             "pronoun not_here which state states no_states due "
-                            "listed nothing cancelled kept no_end quantity long no_stop "
+                            "listed nothing cancelled no_end quantity long no_stop "
                             "pretend simulated list_added list_removed list_missing list_empty "
-                            "list_items list_full reading alarm alarm_over no_alarm"))
+                            "list_items list_full list_names list_none reading alarm alarm_over "
+                            "no_alarm"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);
@@ -240,10 +192,85 @@ static void read_says(struct home_reader *r, const struct json_node *root)
     }
 }
 
+static void read_parts(struct home_reader *r, const struct json_node *root)
+{
+    static const char *const keys[] = {
+        [HOME_PART_RISK] = "risk",
+        [HOME_PART_NO_LIMITS] = "no_limits",
+        [HOME_PART_PRESENT] = "present",
+        [HOME_PART_ABOVE] = "above",
+        [HOME_PART_BELOW] = "below",
+        [HOME_PART_SPAN] = "span",
+        [HOME_PART_UNIT] = "unit",
+        [HOME_PART_STATE] = "state",
+        [HOME_PART_UNABLE] = "unable",
+        [HOME_PART_GONE] = "gone",
+        [HOME_PART_ACTION] = "action",
+        [HOME_PART_UNCLEAR] = "unclear",
+        [HOME_PART_NOTHING_HAS] = "nothing_has",
+        [HOME_PART_NO_SUCH] = "no_such",
+        [HOME_PART_NO_SUN] = "no_sun",
+        [HOME_PART_NO_SUN_THERE] = "no_sun_there",
+        [HOME_PART_NO_PLACE] = "no_place",
+        [HOME_PART_NOT_KNOWN] = "not_known",
+        [HOME_PART_BEGIN] = "begin",
+        [HOME_PART_REPEAT] = "repeat",
+        [HOME_PART_OVER] = "over",
+        [HOME_PART_OFTEN] = "often",
+        [HOME_PART_FAR] = "far",
+        [HOME_PART_TOO_LONG] = "too_long",
+        [HOME_PART_CHANGED] = "changed",
+        [HOME_PART_NO_SCHEDULE] = "no_schedule",
+        [HOME_PART_UNCONNECTED] = "unconnected",
+        [HOME_PART_OFFLINE] = "offline",
+        [HOME_PART_FAILED] = "failed",
+        [HOME_PART_IT] = "it",
+        [HOME_PART_HERE] = "here",
+        [HOME_PART_OR] = "or",
+        [HOME_PART_PLUS] = "plus",
+        [HOME_PART_MINUS] = "minus",
+        [HOME_PART_PLACE] = "place",
+        [HOME_PART_EXCEPT] = "except",
+        [HOME_PART_EXCEPT_IN] = "except_in",
+    };
+    struct json_node at = json_strict_get(root, "parts");
+    if (!at.v || !json_strict_object(
+                     &r->d, &at,
+                     "risk no_limits present above below span unit state unable "
+                     "gone action unclear nothing_has no_such no_sun no_sun_there "
+                     "no_place not_known begin repeat over often far too_long changed "
+                     "no_schedule unconnected offline failed it here or plus minus place except "
+                     "except_in",
+                     ""))
+        return;
+    for (size_t i = 0; i < HOME_PART_COUNT; i++) {
+        struct json_node v = json_strict_get(&at, keys[i]);
+        r->t->part[i] =
+            home_table_read_template(r, &v, HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE), NULL);
+    }
+}
+
+struct part {
+    const char *text, *state;
+};
+
+static const char *get_part(void *ctx, uint32_t var)
+{
+    const struct part *p = ctx;
+    return var == HOME_VAR_TEXT ? p->text : p->state;
+}
+
+const char *home_table_part(struct arena *a, const struct home_table *t, enum home_part which,
+                            const char *text, const char *state)
+{
+    struct part p = {home_table_called(t, text), home_table_called(t, state)};
+    return home_template_fill(a, &t->part[which], get_part, &p);
+}
+
 void home_table_read_safety(struct home_reader *r, const struct json_node *root)
 {
     void (*const parts[])(struct home_reader *, const struct json_node *) = {
-        read_speech, read_stop, read_unless, read_references, read_says};
+        read_stop, read_answers, read_says, read_parts};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, root);
 }

@@ -1,10 +1,8 @@
 /* home_table_things.c - the parts of a home table about things: the effect of each action
- * (effects), the kinds of things (kinds), and misspellings of their names (slips). */
+ * (effects) and the kinds of things (kinds). */
 #include "apps/home/table/home_table_int.h"
 
 #include <string.h>
-
-#include "apps/home/table/home_words.h"
 
 static void read_effects(struct home_reader *r, const struct json_node *root)
 {
@@ -76,62 +74,11 @@ static void read_kinds(struct home_reader *r, const struct json_node *root)
     }
 }
 
-/* Each word of the texts once, with its plural if it is a thing. */
-struct words {
-    const char **w;
-    uint32_t n, cap;
-};
-
-static void add_words(struct home_reader *r, struct words *to, const struct home_list *l,
-                      bool plurals)
-{
-    struct arena *a = &r->t->arena;
-    for (uint32_t i = 0; i < l->n; i++) {
-        struct home_words w = home_words_split(a, l->w[i]);
-        for (uint32_t k = 0; k < w.n * (plurals ? 2 : 1); k++) {
-            const char *s = k < w.n ? w.w[k] : arena_printf(a, "%ss", w.w[k - w.n]);
-            if (a->rc == 0 && to->n < to->cap && strmap_put(&r->t->spell, s, strlen(s), 0) == 0)
-                to->w[to->n++] = s;
-        }
-    }
-}
-
-static void read_slips(struct home_reader *r, const struct json_node *root)
-{
-    struct home_table *t = r->t;
-    struct json_node at = json_strict_get(root, "slips");
-    struct words to = {.cap = 4096};
-    if (!at.v || !json_strict_object(&r->d, &at, "phrases", "last words keep"))
-        return;
-    t->slips = home_table_get_texts(r, &at, "phrases");
-    t->slips_last = home_table_get_texts(r, &at, "last");
-    struct home_list words = home_table_get_list(r, &at, "words", HOME_TEXT_WORD),
-                     keep = home_table_get_list(r, &at, "keep", HOME_TEXT_WORD);
-    to.w = arena_zalloc_n(&t->arena, to.cap, sizeof(*to.w));
-    if (!to.w || strmap_init(&t->spell, to.cap + keep.n) < 0)
-        json_strict_no_memory(&r->d);
-    if (r->d.rc < 0)
-        return;
-    add_words(r, &to, &words, false);
-    for (uint32_t i = 0; i < t->n_kinds; i++)
-        add_words(r, &to, &t->kinds[i].words, true);
-    for (uint32_t i = 0; i < t->n_slots; i++)
-        add_words(r, &to, &t->slot[i].known_words, true);
-    add_words(r, &to, &t->verbs, false);
-    t->spell_words = (struct home_list){to.w, to.n};
-    for (uint32_t i = 0; i < keep.n; i++)
-        if (strmap_put(&t->spell, keep.w[i], strlen(keep.w[i]), 0) < 0)
-            json_strict_no_memory(&r->d);
-}
-
 void home_table_read_things(struct home_reader *r, const struct json_node *root)
 {
     read_effects(r, root);
     if (r->d.rc == 0)
         read_kinds(r, root);
-    if (r->d.rc == 0)
-        read_slips(r, root);
-    r->t->places = home_table_get_list(r, root, "places", HOME_TEXT_WORD);
 }
 
 const struct home_kind *home_table_kind(const struct home_table *t, const char *name)

@@ -75,11 +75,17 @@ const char *home_words_trim_end(struct arena *a, const char *text, const char *s
     return arena_printf(a, "%.*s", (int)n, text);
 }
 
+/* Is it one of ¡ ¿ «, two bytes each? */
+static bool opens(const char *s)
+{
+    return s[0] == '\xc2' && (s[1] == '\xa1' || s[1] == '\xbf' || s[1] == '\xab');
+}
+
 const char *home_words_plain(struct arena *a, const char *word)
 {
     static const char set[] = ".,;:!?\"()";
-    while (*word && strchr(set, *word))
-        word++;
+    while (*word && (strchr(set, *word) || opens(word)))
+        word += opens(word) ? 2 : 1;
     const char *low = home_words_lower(a, home_words_trim_end(a, word, set));
     if (!strstr(low, APOSTROPHE))
         return low;
@@ -112,10 +118,4 @@ uint32_t home_words_phrase(const struct home_words *w, uint32_t i, const char *p
         p += len + (p[len] == ' ');
     }
     return n;
-}
-
-bool home_words_end_in(const char *word, const char *set)
-{
-    size_t n = strlen(word);
-    return n > 0 && strchr(set, word[n - 1]);
 }

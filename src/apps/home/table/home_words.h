@@ -35,7 +35,5 @@ struct home_words home_words_plain_all(struct arena *a, const struct home_words 
 const char *home_words_trim_end(struct arena *a, const char *text, const char *set);
 /* How many words from the i-th on match a phrase; 0: no match. */
 uint32_t home_words_phrase(const struct home_words *w, uint32_t i, const char *phrase);
-/* Does a word end in one of the bytes of `set`? */
-bool home_words_end_in(const char *word, const char *set);
 
 #endif
