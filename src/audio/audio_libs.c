@@ -16,6 +16,8 @@ static void load_libraries(void)
         void **to;
     } names[] = {{"libsndfile.so.1", "sf_open_virtual", (void **)&api.open_virtual},
                  {"libsndfile.so.1", "sf_readf_float", (void **)&api.readf_float},
+                 {"libsndfile.so.1", "sf_writef_short", (void **)&api.writef_short},
+                 {"libsndfile.so.1", "sf_format_check", (void **)&api.format_check},
                  {"libsndfile.so.1", "sf_close", (void **)&api.close},
                  {"libsndfile.so.1", "sf_error", (void **)&api.error},
                  {"libsndfile.so.1", "sf_error_number", (void **)&api.error_number},

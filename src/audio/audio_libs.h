@@ -18,6 +18,8 @@
 struct audio_libs { /* functions with the types of sndfile.h and samplerate.h */
     __typeof__(sf_open_virtual) *open_virtual;
     __typeof__(sf_readf_float) *readf_float;
+    __typeof__(sf_writef_short) *writef_short;
+    __typeof__(sf_format_check) *format_check;
     __typeof__(sf_close) *close;
     __typeof__(sf_error) *error;
     __typeof__(sf_error_number) *error_number;

@@ -100,8 +100,12 @@ static int32_t id_of(const struct tok_hf_build *b, const char *key, const char *
 
 int tok_hf_read_vocab_txt(struct tok_hf_build *b, struct str text, struct err *e)
 {
-    static const char *const defaults[N_SPECIAL_KEYS] = {NULL,    NULL,    "[UNK]", "[SEP]",
-                                                         "[PAD]", "[CLS]", "[MASK]"};
+    static const char *const of_bert[N_SPECIAL_KEYS] = {NULL,    NULL,    "[UNK]", "[SEP]",
+                                                        "[PAD]", "[CLS]", "[MASK]"};
+    /* MPNet has the pieces of BERT, but the special tokens and the template of RoBERTa */
+    static const char *const of_mpnet[N_SPECIAL_KEYS] = {"<s>",   "</s>", "[UNK]", "</s>",
+                                                         "<pad>", "<s>",  "<mask>"};
+    const bool mpnet = str_has(tok_hf_get_str(b->config, "tokenizer_class"), "MPNet");
     struct tokenizer *t = b->t;
     struct buf json;
     const cJSON *strip = tok_hf_get(b->config, "strip_accents");
@@ -111,13 +115,14 @@ int tok_hf_read_vocab_txt(struct tok_hf_build *b, struct str text, struct err *e
     b->added = mem_zalloc_n(N_SPECIAL_KEYS, sizeof(*b->added));
     if (!b->added)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
-    add_named(b, defaults);
+    add_named(b, mpnet ? of_mpnet : of_bert);
     t->info.model = "WordPiece";
     t->info.kind = TOKENIZER_KIND_WPM;
     b->max_word_chars = TOK_WPM_MAX_WORD_CHARS;
     b->unk = id_of(b, "unk_token", "[UNK]");
     b->prefix = STR("##");
-    int32_t cls = id_of(b, "cls_token", "[CLS]"), sep = id_of(b, "sep_token", "[SEP]");
+    int32_t cls = id_of(b, "cls_token", mpnet ? "<s>" : "[CLS]");
+    int32_t sep = id_of(b, "sep_token", mpnet ? "</s>" : "[SEP]");
     buf_init(&json, 4096);
     buf_printf(&json,
                "{\"normalizer\":{\"type\":\"BertNormalizer\",\"lowercase\":%s,"
@@ -129,9 +134,9 @@ int tok_hf_read_vocab_txt(struct tok_hf_build *b, struct str text, struct err *e
                cJSON_IsBool(strip) ? truth(cJSON_IsTrue(strip)) : "null");
     if (cls >= 0 && sep >= 0)
         buf_printf(&json,
-                   ",\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"\",%d],"
+                   ",\"post_processor\":{\"type\":\"%sProcessing\",\"cls\":[\"\",%d],"
                    "\"sep\":[\"\",%d]}",
-                   cls, sep);
+                   mpnet ? "Roberta" : "Bert", cls, sep);
     buf_puts(&json, "}");
     return set_json(b, &json, e);
 }
@@ -277,8 +282,27 @@ static int take_pieces(struct tok_hf_build *b, const struct tok_spiece *m, uint3
     return xlmr ? add_xlmr(b, m->n_pieces) : name_extra(b, m->n_pieces, n_extra, e);
 }
 
+static void add_norm(struct tok_hf_build *b, enum tok_hf_norm_kind kind)
+{
+    b->hf->norm[b->hf->n_norm++].kind = kind;
+}
+
+/* What ALBERT does to a text before SentencePiece.  (Quotes like `` and '' stay: they are marks of
+ * TeX, which its tokenizer alone replaces.) */
+static void add_albert_norms(struct tok_hf_build *b)
+{
+    if (!tok_hf_get_bool(b->config, "keep_accents", false)) {
+        add_norm(b, TOK_HF_NORM_NFKD);
+        add_norm(b, TOK_HF_NORM_STRIP_ACCENTS);
+    }
+    if (tok_hf_get_bool(b->config, "do_lower_case", true))
+        add_norm(b, TOK_HF_NORM_LOWERCASE);
+}
+
 static int add_spiece_norm(struct tok_hf_build *b, const struct tok_spiece *m, struct err *e)
 {
+    if (str_has(tok_hf_get_str(b->config, "tokenizer_class"), "Albert"))
+        add_albert_norms(b);
     struct tok_hf_norm *h = &b->hf->norm[b->hf->n_norm++];
     h->kind = TOK_HF_NORM_SPIECE;
     h->opts = (m->dummy_prefix ? TOK_HF_SPIECE_DUMMY_PREFIX : 0u) |
