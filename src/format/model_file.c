@@ -112,6 +112,21 @@ static void transpose(uint8_t *out, const uint8_t *in, size_t stride, size_t n_r
 }
 #undef TRANSPOSE
 
+/* Where row r of a matrix in this order is stored. */
+static uint64_t stored_row(const struct model_file_tensor *t, uint64_t r)
+{
+    if (t->order == MODEL_FILE_HALVES) {
+        const uint64_t width = t->dims[1] / t->n_heads, in_head = r % width;
+        return r - in_head + in_head / 2 + (in_head % 2) * (width / 2);
+    }
+    if (t->order == MODEL_FILE_QKV) {
+        const uint64_t third = t->dims[1] / 3, width = third / t->n_heads;
+        const uint64_t part = r / third, head = r % third / width;
+        return (head * 3 + part) * width + r % width;
+    }
+    return r;
+}
+
 void model_file_rows(const struct model_file_tensor *t, uint64_t row, uint64_t n_rows, uint64_t col,
                      uint64_t n_cols, void *out)
 {
@@ -119,7 +134,7 @@ void model_file_rows(const struct model_file_tensor *t, uint64_t row, uint64_t n
     const size_t row_bytes = (size_t)(t->dims[0] / qi->block) * qi->block_bytes;
     const size_t part = (size_t)(n_cols / qi->block) * qi->block_bytes;
     const size_t at = (size_t)(col / qi->block) * qi->block_bytes;
-    const uint64_t width = t->order == MODEL_FILE_HALVES ? t->dims[1] / t->n_heads : 0;
+    const uint8_t *data = t->order == MODEL_FILE_PLAIN ? t->data : t->stored;
 
     assert(t->order != MODEL_FILE_COMPUTED);
     if (t->order == MODEL_FILE_TRANSPOSED) {
@@ -127,15 +142,9 @@ void model_file_rows(const struct model_file_tensor *t, uint64_t row, uint64_t n
                   (size_t)t->dims[1], (size_t)n_rows, (size_t)n_cols, qi->block_bytes);
         return;
     }
-    for (uint64_t r = row; r < row + n_rows; r++) {
-        uint64_t from = r;
-        if (width) {
-            uint64_t in_head = r % width;
-            from = r - in_head + in_head / 2 + (in_head % 2) * (width / 2);
-        }
+    for (uint64_t r = row; r < row + n_rows; r++)
         memcpy((uint8_t *)out + (size_t)(r - row) * part,
-               (width ? t->stored : t->data) + (size_t)from * row_bytes + at, part);
-    }
+               data + (size_t)stored_row(t, r) * row_bytes + at, part);
 }
 
 void model_file_row_f32(const struct model_file_tensor *t, uint64_t row, float *out)

@@ -70,6 +70,7 @@ enum model_file_order {
     MODEL_FILE_PLAIN,      /* row by row */
     MODEL_FILE_TRANSPOSED, /* column by column */
     MODEL_FILE_HALVES,     /* per head: the even rows, then the odd ones */
+    MODEL_FILE_QKV,        /* per head: the rows of its query, of its key, of its value */
     MODEL_FILE_COMPUTED,   /* made by `row`; type is F32.  Only converters have such tensors */
 };
 
@@ -84,8 +85,8 @@ struct model_file_tensor {
     const struct file_map *map;         /* the file it comes from; NULL: bytes of the caller */
     bool in_memory;              /* made of that file's bytes: data is memory, not the mapping */
     enum model_file_order order; /* other than PLAIN only for matrices of F32, F16 and BF16 */
-    uint32_t n_heads;            /* of HALVES */
-    const uint8_t *stored;       /* TRANSPOSED, HALVES: the bytes in that order */
+    uint32_t n_heads;            /* of HALVES and QKV */
+    const uint8_t *stored;       /* TRANSPOSED, HALVES, QKV: the bytes in that order */
     void (*row)(const void *ctx, uint64_t row, float *out); /* COMPUTED; any thread may call it */
     const void *row_ctx;
 };

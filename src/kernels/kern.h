@@ -127,6 +127,7 @@ struct kern_attn {
     size_t out_ld;
     uint32_t n_tokens, n_heads, head_dim;
     float scale;
+    float cap;       /* scores become cap * tanh(score / cap); 0: none */
     uint32_t pos0;   /* position of token 0; token i sees keys lo..pos0+i */
     uint32_t window; /* 0: all; else only the last `window` keys */
     /* NULL, or added to the scaled score of head h and key j: at h * bias_ld + j for token 0, and i
@@ -198,11 +199,16 @@ struct kern_ops {
     /* y = x, converted from F32, F16 or BF16 */
     void (*widen)(float *y, enum kern_fmt fmt, const void *x, uint32_t n);
     void (*scale)(float *y, float s, uint32_t n);
+    void (*mul)(float *y, const float *a, const float *b, uint32_t n);     /* y = a * b */
+    void (*mul_add)(float *y, const float *a, const float *b, uint32_t n); /* y = fma(a, b, y) */
+    void (*silu)(float *y, const float *x, uint32_t n);
     void (*silu_mul)(float *y, const float *gate, const float *up, uint32_t n);
     void (*gelu_mul)(float *y, const float *gate, const float *up, uint32_t n); /* tanh form */
     void (*gelu)(float *y, const float *x, uint32_t n);
     void (*gelu_erf)(float *y, const float *x, uint32_t n); /* x * Phi(x), error under 2e-6 */
     void (*relu)(float *y, const float *x, uint32_t n);
+    /* y = x, or slope * x below 0; 0 < slope < 1 */
+    void (*leaky_relu)(float *y, const float *x, float slope, uint32_t n);
     void (*tanh)(float *y, const float *x, uint32_t n);
     void (*sigmoid)(float *y, const float *x, uint32_t n);
     /* Rotates the first rot values of each of n_heads heads in place: x = x * cs[i] + partner *
@@ -218,6 +224,15 @@ struct kern_ops {
     void (*attend)(const struct kern_attn *job, uint32_t r0, uint32_t r1);
     /* Queries r0..r1 of the job. */
     void (*attend_full)(const struct kern_attn_full *job, uint32_t r0, uint32_t r1);
+    /* One token of a state space head; h: [n_state][n], row by row h = fma(b[j] * dt, x, h *
+     * decay), y = sum_j fma(h, c[j], .). */
+    void (*ssm_step)(float *h, float *y, const float *x, const float *b, const float *c,
+                     uint32_t n_state, uint32_t n, float dt, float decay);
+    /* One token of a head with the gated delta rule; h: [n_key][n].
+     * h *= decay; y = (v - sum_j fma(h[j], k[j], .)) * beta; h[j] = fma(k[j], y, h[j]);
+     * y = sum_j fma(h[j], q[j], .). */
+    void (*delta_step)(float *h, float *y, const float *v, const float *k, const float *q,
+                       uint32_t n_key, uint32_t n, float beta, float decay);
     /* y = exp(x - max); returns the sum of y. */
     float (*softmax_exp)(float *y, const float *x, uint32_t n, float max);
     float (*max)(const float *x, uint32_t n);

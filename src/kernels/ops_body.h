@@ -216,6 +216,28 @@ static void ops_scale(float *y, float s, uint32_t n)
         ops_put(y + i, v16_mul(ops_load(y + i, n - i), k), n - i);
 }
 
+static void ops_mul(float *y, const float *a, const float *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16)
+        ops_put(y + i, v16_mul(ops_load(a + i, n - i), ops_load(b + i, n - i)), n - i);
+}
+
+static void ops_mul_add(float *y, const float *a, const float *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 sum = ops_load(y + i, n - i);
+        ops_put(y + i, v16_fma(ops_load(a + i, n - i), ops_load(b + i, n - i), sum), n - i);
+    }
+}
+
+static void ops_silu(float *y, const float *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 v = ops_load(x + i, n - i);
+        ops_put(y + i, ops_gate(v, v), n - i);
+    }
+}
+
 static void ops_silu_mul(float *y, const float *gate, const float *up, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += 16) {
@@ -247,6 +269,16 @@ static void ops_relu(float *y, const float *x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i += 16)
         ops_put(y + i, v16_max(ops_load(x + i, n - i), v16_zero()), n - i);
+}
+
+/* The larger one of x and slope * x, 0 < slope < 1. */
+static void ops_leaky_relu(float *y, const float *x, float slope, uint32_t n)
+{
+    const v16 s = v16_set1(slope);
+    for (uint32_t i = 0; i < n; i += 16) {
+        const v16 v = ops_load(x + i, n - i);
+        ops_put(y + i, v16_max(v, v16_mul(v, s)), n - i);
+    }
 }
 
 static void ops_sigmoid(float *y, const float *x, uint32_t n)
@@ -490,6 +522,14 @@ static void ops_values_tail(const struct kern_attn *job, const struct ops_rows *
     }
 }
 
+/* cap * tanh(x / cap) */
+static void ops_cap(float *x, float cap, uint32_t n)
+{
+    ops_scale(x, 1.0f / cap, n);
+    ops_tanh(x, x, n);
+    ops_scale(x, cap, n);
+}
+
 /* Softmax over a row's keys: turns scores into weights (for Q8 multiplied by the value's scale) and
  * returns 1 / sum.  Key t is added to partial sum t % 16. */
 static float ops_weights(const struct kern_attn *job, const struct ops_rows *rows, uint32_t i,
@@ -498,6 +538,8 @@ static float ops_weights(const struct kern_attn *job, const struct ops_rows *row
     uint32_t lo = rows->lo[i], hi = rows->hi[i];
     float *s = rows->score[i];
     float part[16];
+    if (job->cap > 0.0f)
+        ops_cap(s + (lo - first), job->cap, hi - lo);
     if (rows->bias[i])
         ops_add(s + (lo - first), rows->bias[i] + lo, hi - lo);
     /* Keys in the first and last page that are outside the row's range must not raise the maximum.
@@ -840,11 +882,54 @@ static void ops_widen(float *y, enum kern_fmt fmt, const void *x, uint32_t n)
         ops_widen_fmt(y, KERN_BF16, x, n);
 }
 
+/* Sixteen columns at a time: their sums stay in a register while the rows of the state go by. */
+static void ops_ssm_step(float *h, float *y, const float *x, const float *b, const float *c,
+                         uint32_t n_state, uint32_t n, float dt, float decay)
+{
+    const v16 fade = v16_set1(decay);
+    for (uint32_t i = 0; i < n; i += 16) {
+        const v16 in = ops_load(x + i, n - i);
+        v16 sum = v16_zero();
+        for (uint32_t j = 0; j < n_state; j++) {
+            float *at = h + (size_t)j * n + i;
+            v16 s = v16_mul(ops_load(at, n - i), fade);
+            s = v16_fma(v16_set1(b[j] * dt), in, s);
+            ops_put(at, s, n - i);
+            sum = v16_fma(s, v16_set1(c[j]), sum);
+        }
+        ops_put(y + i, sum, n - i);
+    }
+}
+
+static void ops_delta_step(float *h, float *y, const float *v, const float *k, const float *q,
+                           uint32_t n_key, uint32_t n, float beta, float decay)
+{
+    const v16 fade = v16_set1(decay), part = v16_set1(beta);
+    for (uint32_t i = 0; i < n; i += 16) {
+        v16 known = v16_zero(), sum = v16_zero();
+        for (uint32_t j = 0; j < n_key; j++) {
+            float *at = h + (size_t)j * n + i;
+            const v16 s = v16_mul(ops_load(at, n - i), fade);
+            ops_put(at, s, n - i);
+            known = v16_fma(s, v16_set1(k[j]), known);
+        }
+        const v16 news = v16_mul(v16_sub(ops_load(v + i, n - i), known), part);
+        for (uint32_t j = 0; j < n_key; j++) {
+            float *at = h + (size_t)j * n + i;
+            const v16 s = v16_fma(v16_set1(k[j]), news, ops_load(at, n - i));
+            ops_put(at, s, n - i);
+            sum = v16_fma(s, v16_set1(q[j]), sum);
+        }
+        ops_put(y + i, sum, n - i);
+    }
+}
+
 #define OPS_TABLE                                                                                  \
     .quantize = ops_quantize, .quantize_wide = ops_quantize_wide, .rmsnorm = ops_rmsnorm,          \
     .layernorm = ops_layernorm, .add = ops_add, .widen = ops_widen, .scale = ops_scale,            \
-    .silu_mul = ops_silu_mul, .gelu_mul = ops_gelu_mul, .gelu = ops_gelu,                          \
-    .gelu_erf = ops_gelu_erf, .relu = ops_relu, .tanh = ops_tanh, .sigmoid = ops_sigmoid,          \
-    .attend_full = ops_attend_full, .rope = ops_rope, .kv_store = ops_kv_store,                    \
-    .attend = ops_attend, .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax,    \
-    .dot = ops_dot, .dot_i8 = v16_dot_i8
+    .mul = ops_mul, .mul_add = ops_mul_add, .silu = ops_silu, .ssm_step = ops_ssm_step,            \
+    .delta_step = ops_delta_step, .silu_mul = ops_silu_mul, .gelu_mul = ops_gelu_mul,              \
+    .gelu = ops_gelu, .gelu_erf = ops_gelu_erf, .relu = ops_relu, .leaky_relu = ops_leaky_relu,    \
+    .tanh = ops_tanh, .sigmoid = ops_sigmoid, .attend_full = ops_attend_full, .rope = ops_rope,    \
+    .kv_store = ops_kv_store, .attend = ops_attend, .softmax_exp = ops_softmax_exp,                \
+    .max = ops_max, .argmax = ops_argmax, .dot = ops_dot, .dot_i8 = v16_dot_i8

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "kernels/tiles.h"
 #include "model/decoder_int.h"
+#include "model/mixer/mixer.h"
 
 struct loading {
     struct plan p;
@@ -24,75 +26,180 @@ static int attention(struct loading *o, struct layer *l, int i)
 {
     const struct decoder_config *c = &o->d->c;
     uint32_t q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
-    int rc = plan_linear(&o->p, &l->qkv[0], i, "attn_qkv", q + 2 * kv, c->dim, false);
+    const uint32_t q_rows = c->gated_attention ? 2 * q : q;
+    int rc = plan_linear(&o->p, &l->qkv[0], i, "attn_qkv", q_rows + 2 * kv, c->dim, false);
     l->n_qkv = 1;
     if (rc == 0 && l->qkv[0].mat == NO_MAT) {
         l->n_qkv = 3;
-        rc = plan_linear(&o->p, &l->qkv[0], i, "attn_q", q, c->dim, true);
+        rc = plan_linear(&o->p, &l->qkv[0], i, "attn_q", q_rows, c->dim, true);
         if (rc == 0)
             rc = plan_linear(&o->p, &l->qkv[1], i, "attn_k", kv, c->dim, true);
         if (rc == 0)
             rc = plan_linear(&o->p, &l->qkv[2], i, "attn_v", kv, c->dim, true);
-        l->qkv[1].out_at = q;
-        l->qkv[2].out_at = q + kv;
+        l->qkv[1].out_at = q_rows;
+        l->qkv[2].out_at = q_rows + kv;
     }
     if (rc == 0)
-        rc = plan_vector(&o->p, &l->q_norm, i, "attn_q_norm", "weight", c->head_dim, false);
+        rc = plan_vector(&o->p, &l->q_norm, i, "attn_q_norm", "weight",
+                         c->qk_norm_whole ? q : c->head_dim, c->qk_norm_whole);
     if (rc == 0)
-        rc = plan_vector(&o->p, &l->k_norm, i, "attn_k_norm", "weight", c->head_dim, false);
+        rc = plan_vector(&o->p, &l->k_norm, i, "attn_k_norm", "weight",
+                         c->qk_norm_whole ? kv : c->head_dim, c->qk_norm_whole);
     if (rc == 0)
         rc = plan_linear(&o->p, &l->attn_out, i, "attn_output", c->dim, q, true);
     return rc;
+}
+
+static int feed_forward(struct loading *o, struct layer *l, int i)
+{
+    const struct decoder_config *c = &o->d->c;
+    int rc = 0;
+    l->gate.mat = l->up.mat = l->down.mat = l->router.mat = NO_MAT;
+    if (c->no_ffn)
+        return 0;
+    if (c->n_experts > 0) {
+        l->experts = mem_zalloc_n(c->n_experts, sizeof(*l->experts));
+        return l->experts ? experts_plan(&o->p, &l->router, l->experts, c->n_experts, i, c->ffn_dim,
+                                         c->dim)
+                          : err_set(o->p.e, SHOAL_ENOMEM, "out of memory for the tensor plan");
+    }
+    if (c->fused_gate) {
+        const uint32_t n = c->ffn_dim;
+        rc = plan_linear_rows(&o->p, &l->gate, i, "ffn_up", 0, n, 2 * n, c->dim);
+        if (rc == 0)
+            rc = plan_linear_rows(&o->p, &l->up, i, "ffn_up", n, n, 2 * n, c->dim);
+    } else {
+        if (c->gated)
+            rc = plan_linear(&o->p, &l->gate, i, "ffn_gate", c->ffn_dim, c->dim, true);
+        if (rc == 0)
+            rc = plan_linear(&o->p, &l->up, i, "ffn_up", c->ffn_dim, c->dim, true);
+    }
+    if (rc == 0)
+        rc = plan_linear(&o->p, &l->down, i, "ffn_down", c->dim, c->ffn_dim, true);
+    return rc;
+}
+
+/* Which keys a layer sees, and how it marks positions. */
+static void reach(struct layer *l, const struct decoder_config *c, uint32_t i)
+{
+    bool global =
+        c->window == 0 || (c->window_pattern && i % c->window_pattern == c->window_global);
+    l->window = global ? 0 : c->window;
+    l->local_rope = !global && c->rope_base_local > 0.0f;
+    l->no_rope = (c->nope_pattern && (i + 1) % c->nope_pattern == 0) ||
+                 (c->nope_global && c->window && global);
 }
 
 static int layer(struct loading *o, int i)
 {
     const struct decoder_config *c = &o->d->c;
     struct layer *l = &o->d->layers[i];
-    int rc = norm(o, &l->attn_norm_w, &l->attn_norm_b, i, "attn_norm");
+    int rc = c->post_norm ? 0 : norm(o, &l->attn_norm_w, &l->attn_norm_b, i, "attn_norm");
+    l->recurrent = decoder_config_recurrent(c, (uint32_t)i);
     if (rc == 0)
-        rc = attention(o, l, i);
-    if (rc == 0)
+        rc = l->recurrent ? c->mixer->plan(&o->p, c, l, i) : attention(o, l, i);
+    if (rc == 0 && !c->ffn_norm)
         rc = plan_vector(&o->p, &l->post_attn_norm, i, "post_attention_norm", "weight", c->dim,
-                         false);
-    if (rc == 0 && !c->parallel)
-        rc = norm(o, &l->ffn_norm_w, &l->ffn_norm_b, i, "ffn_norm");
-    l->gate.mat = NO_MAT;
-    if (rc == 0 && c->gated)
-        rc = plan_linear(&o->p, &l->gate, i, "ffn_gate", c->ffn_dim, c->dim, true);
+                         c->post_norm);
+    if (rc == 0 && !c->no_ffn && !c->post_norm && (!c->parallel || c->parallel_norms))
+        rc = norm(o, &l->ffn_norm_w, &l->ffn_norm_b, i, c->ffn_norm ? c->ffn_norm : "ffn_norm");
     if (rc == 0)
-        rc = plan_linear(&o->p, &l->up, i, "ffn_up", c->ffn_dim, c->dim, true);
+        rc = feed_forward(o, l, i);
     if (rc == 0)
-        rc = plan_linear(&o->p, &l->down, i, "ffn_down", c->dim, c->ffn_dim, true);
-    if (rc == 0)
-        rc = plan_vector(&o->p, &l->post_ffn_norm, i, "post_ffw_norm", "weight", c->dim, false);
-    bool global = c->window == 0 ||
-                  (c->window_pattern && (uint32_t)i % c->window_pattern == c->window_global);
-    l->window = global ? 0 : c->window;
-    l->local_rope = !global && c->rope_base_local > 0.0f;
+        rc = plan_vector(&o->p, &l->post_ffn_norm, i, "post_ffw_norm", "weight", c->dim,
+                         c->post_norm);
+    reach(l, c, (uint32_t)i);
     return rc;
 }
 
-/* Rotation frequencies; rope_freqs.weight divides them (Llama 3's scaling). */
+/* Numbers the layers by what they keep of a sequence: pages of keys and values, or a state. */
+static void number_layers(struct decoder *d)
+{
+    uint32_t kept[2] = {0, 0};
+    for (uint32_t i = d->first; i < d->end; i++)
+        if (d->layers[i].recurrent)
+            d->layers[i].mix_at = kept[1]++;
+        else
+            d->layers[i].kv_at = kept[0]++;
+}
+
+/* Divisors of the frequencies that the file has, or NULL: Llama 3's, or Phi's for long or short
+ * contexts.  Tensors of the context that is not chosen are claimed all the same. */
+static int frequency_factors(struct loading *o, const float **out)
+{
+    const struct decoder_config *c = &o->d->c;
+    const uint32_t half = c->rope_dim / 2;
+    const float *longer = NULL, *shorter = NULL;
+    int rc = plan_vector(&o->p, out, -1, "rope_freqs", "weight", half, false);
+    if (rc < 0 || c->rope_kind != DECODER_ROPE_LONG)
+        return rc;
+    rc = plan_vector(&o->p, &longer, -1, "rope_factors_long", "weight", half, true);
+    if (rc == 0)
+        rc = plan_vector(&o->p, &shorter, -1, "rope_factors_short", "weight", half, true);
+    *out = o->d->n_ctx > c->rope_ctx ? longer : shorter;
+    for (uint32_t i = 0; rc == 0 && i < half; i++)
+        if (!((*out)[i] > 0.0f))
+            rc = err_set(o->p.e, SHOAL_EFORMAT, "a factor of rope_factors is not positive");
+    return rc;
+}
+
+/* The pair of dimensions that turns this many times within the original context. */
+static double turning(const struct decoder_config *c, double turns)
+{
+    return (double)c->rope_dim * log((double)c->rope_ctx / (turns * 2 * 3.14159265358979323846)) /
+           (2 * log((double)c->rope_base));
+}
+
+/* YaRN: how much of pair i's frequency is kept, from 1 (short waves) to 0 (divided by the
+ * factor). */
+static double kept(const struct decoder_config *c, uint32_t i)
+{
+    double low = floor(turning(c, (double)c->rope_fast)),
+           high = ceil(turning(c, (double)c->rope_slow));
+    low = low > 0 ? low : 0;
+    high = high < c->rope_dim - 1.0 ? high : c->rope_dim - 1.0;
+    double ramp = (i - low) / (high - low > 0.001 ? high - low : 0.001);
+    return 1 - (ramp < 0 ? 0 : ramp > 1 ? 1 : ramp);
+}
+
+static double frequency(const struct decoder *d, bool local, uint32_t i, const float *factors)
+{
+    const struct decoder_config *c = &d->c;
+    double base = (double)(local && c->rope_base_local > 0.0f ? c->rope_base_local : c->rope_base);
+    double f = pow(base, -2.0 * i / c->rope_dim);
+    if (local)
+        return f;
+    if (c->rope_kind == DECODER_ROPE_YARN)
+        return f * (kept(c, i) + (1 - kept(c, i)) / (double)c->rope_factor);
+    return f * (double)c->rope_scale / (double)(factors ? factors[i] : 1.0f);
+}
+
+/* DYNAMIC: the base for the longest sequence.  A base that follows each sequence would leave the
+ * keys of its beginning with another rotation, so it is fixed when the model is opened. */
+static void fit_base(struct decoder *d)
+{
+    struct decoder_config *c = &d->c;
+    if (c->rope_kind != DECODER_ROPE_DYNAMIC || d->n_ctx <= c->n_ctx_train || c->rope_dim <= 2)
+        return;
+    double f = (double)c->rope_factor;
+    double stretch = f * d->n_ctx / c->n_ctx_train - (f - 1);
+    c->rope_base = (float)((double)c->rope_base * pow(stretch, c->rope_dim / (c->rope_dim - 2.0)));
+}
+
 static int frequencies(struct loading *o)
 {
     struct decoder *d = o->d;
     const uint32_t half = d->c.rope_dim / 2;
     const float *factors = NULL;
-    int rc = half ? plan_vector(&o->p, &factors, -1, "rope_freqs", "weight", half, false) : 0;
+    int rc = half ? frequency_factors(o, &factors) : 0;
+    if (rc == 0)
+        fit_base(d);
     for (int which = 0; rc == 0 && half && which < 2; which++) {
-        bool local = which == 1;
-        double base =
-            (double)(local && d->c.rope_base_local > 0.0f ? d->c.rope_base_local : d->c.rope_base);
         d->inv_freq[which] = mem_zalloc_n(half, sizeof(float));
         if (!d->inv_freq[which])
             return err_set(o->p.e, SHOAL_ENOMEM, "out of memory for the rotation table");
-        for (uint32_t i = 0; i < half; i++) {
-            double f = pow(base, -2.0 * i / d->c.rope_dim);
-            if (!local)
-                f *= (double)d->c.rope_scale / (double)(factors ? factors[i] : 1.0f);
-            d->inv_freq[which][i] = (float)f;
-        }
+        for (uint32_t i = 0; i < half; i++)
+            d->inv_freq[which][i] = (float)frequency(d, which == 1, i, factors);
     }
     return rc;
 }
@@ -114,10 +221,32 @@ static int embeddings(struct loading *o)
                            "tensor position_embd.weight is missing or not %u x %u",
                            d->c.n_ctx_train, d->c.dim);
     }
+    if (!decoder_has_head(d)) {
+        plan_claim_prefix(&o->p, "output.");
+        return 0;
+    }
     int rc = plan_linear(&o->p, &d->output, -1, "output", d->c.n_vocab, d->c.dim, false);
     if (rc == 0 && d->output.mat == NO_MAT) /* tied to the embedding */
         rc = weights_add(&d->weights, d->embd, &d->output.mat, o->p.e);
     return rc;
+}
+
+/* The tensors of a layer that another part computes: known, and not loaded. */
+static void leave_layer(struct loading *o, uint32_t i)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "blk.%u.", i);
+    plan_claim_prefix(&o->p, name);
+}
+
+static int final_norm(struct loading *o)
+{
+    struct decoder *d = o->d;
+    if (decoder_has_head(d))
+        return norm(o, &d->final_norm_w, &d->final_norm_b, -1,
+                    d->c.final_norm ? d->c.final_norm : "output_norm");
+    plan_claim_prefix(&o->p, "output_norm.");
+    return 0;
 }
 
 static int plan_tensors(struct decoder *d, struct err *e)
@@ -127,10 +256,18 @@ static int plan_tensors(struct decoder *d, struct err *e)
     d->layers = mem_zalloc_n(d->c.n_layers, sizeof(*d->layers));
     if (rc == 0 && !d->layers)
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
-    for (uint32_t i = 0; rc == 0 && i < d->c.n_layers; i++)
-        rc = layer(&o, (int)i);
-    if (rc == 0)
-        rc = norm(&o, &d->final_norm_w, &d->final_norm_b, -1, "output_norm");
+    for (uint32_t i = 0; rc == 0 && i < d->c.n_layers; i++) {
+        if (i >= d->first && i < d->end)
+            rc = layer(&o, (int)i);
+        else
+            leave_layer(&o, i);
+    }
+    for (uint32_t i = 0; rc == 0 && i < d->c.n_unused_layers; i++)
+        leave_layer(&o, d->c.n_layers + i);
+    if (rc == 0) {
+        number_layers(d);
+        rc = final_norm(&o);
+    }
     if (rc == 0)
         rc = embeddings(&o);
     if (rc == 0)
@@ -158,15 +295,20 @@ static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
     d->att = plan_carve_take(&at, b * heads * f);
     d->proj = plan_carve_take(&at, b * c->dim * f);
     d->keep = c->parallel ? plan_carve_take(&at, b * c->dim * f) : NULL;
+    d->gate = c->gated_attention ? plan_carve_take(&at, b * heads * f) : NULL;
+    d->mix = plan_carve_take(&at, b * d->mix_dim * f);
     d->hidden = plan_carve_take(&at, b * c->ffn_dim * f);
     d->hidden_up = c->gated ? plan_carve_take(&at, b * c->ffn_dim * f) : NULL;
     plan_carve_act(&at, &d->act_x, d->xn, d->max_batch, c->dim);
     plan_carve_act(&at, &d->act_att, d->att, d->max_batch, heads);
+    plan_carve_act(&at, &d->act_mix, d->mix, d->max_batch, d->mix_dim);
     plan_carve_act(&at, &d->act_hidden, d->hidden, d->max_batch, c->ffn_dim);
+    experts_carve(&at, &d->experts, d->max_batch, c->dim, c->ffn_dim);
     const size_t strided = at.bytes;
     d->rope_cs[0] = plan_carve_take(&at, b * c->rope_dim * 2 * f);
     d->rope_cs[1] = plan_carve_take(&at, b * c->rope_dim * 2 * f);
-    d->logits = plan_carve_take(&at, (size_t)d->max_logits * c->n_vocab * f);
+    d->logits =
+        decoder_has_head(d) ? plan_carve_take(&at, (size_t)d->max_logits * c->n_vocab * f) : NULL;
     d->attn_scratch = plan_carve_take(&at, members * sizeof(float *));
     for (uint32_t i = 0; i < members; i++) {
         float *s = plan_carve_take(&at, kern_attn_scratch(d->n_ctx) * f);
@@ -183,9 +325,10 @@ static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
             d->stage[i] = s;
     }
     d->units = plan_carve_take(&at, c->n_kv_heads * (2 * b) * sizeof(*d->units));
-    d->phases = plan_carve_take(&at, (c->n_layers * 9 + 8) * sizeof(*d->phases));
+    d->phases = plan_carve_take(&at, (c->n_layers * 9 + 9) * sizeof(*d->phases));
     d->run_of = plan_carve_take(&at, b * sizeof(uint32_t));
     d->run_first = plan_carve_take(&at, b * sizeof(uint32_t));
+    d->states = plan_carve_take(&at, d->n_states * d->state_floats * f);
     d->logit_token = plan_carve_take(&at, d->max_logits * sizeof(uint32_t));
     d->scratch_bytes = at.bytes;
     return strided;
@@ -193,19 +336,49 @@ static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
 
 static void which_inputs_are_quantized(struct decoder *d)
 {
-    for (uint32_t i = 0; i < d->c.n_layers; i++) {
+    for (uint32_t i = d->first; i < d->end; i++) {
         const struct layer *l = &d->layers[i];
         for (uint32_t j = 0; j < l->n_qkv; j++)
             d->int_x = d->int_x || linear_is_int(&d->weights, &l->qkv[j]);
         d->int_x =
             d->int_x || linear_is_int(&d->weights, &l->gate) || linear_is_int(&d->weights, &l->up);
-        d->int_att = d->int_att || linear_is_int(&d->weights, &l->attn_out);
+        bool *of = l->recurrent ? &d->int_mix : &d->int_att;
+        *of = *of || linear_is_int(&d->weights, &l->attn_out);
         d->int_hidden = d->int_hidden || linear_is_int(&d->weights, &l->down);
+        if (l->experts)
+            experts_inputs(&d->experts, &d->weights, l->experts);
+        d->int_x = d->int_x || d->experts.int_in || linear_is_int(&d->weights, &l->router);
     }
-    d->int_x = d->int_x || linear_is_int(&d->weights, &d->output);
+    d->int_x = d->int_x || (decoder_has_head(d) && linear_is_int(&d->weights, &d->output));
 }
 
 /* ---- create -------------------------------------------------------------------------------- */
+
+/* What the layers keep of a sequence, and the widths of recurrent blocks. */
+static int measure_layers(struct decoder *d, struct err *e)
+{
+    const struct decoder_config *c = &d->c;
+    size_t n_mixed = 0;
+    for (uint32_t i = 0; i < c->n_layers; i++)
+        n_mixed += decoder_config_recurrent(c, i);
+    if (n_mixed > 0 && !c->mixer)
+        return err_set(e, SHOAL_EUNSUPPORTED, "%s: layers without attention are not supported",
+                       c->arch);
+    if (n_mixed > 0 && d->end - d->first < c->n_layers)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "%s: a model with recurrent layers cannot be divided yet", c->arch);
+    d->kv_page_bytes = d->kv_head_bytes * c->n_kv_heads * (d->end - d->first - n_mixed);
+    if (d->kv_page_bytes == 0)
+        d->kv_page_bytes = 64; /* pages still say which tokens a state belongs to */
+    if (n_mixed == 0)
+        return 0;
+    const uint32_t in = c->mixer->in_dim(c);
+    d->qkv_dim = in > d->qkv_dim ? in : d->qkv_dim;
+    d->mix_dim = c->mixer->out_dim(c);
+    d->layer_state_floats = mixer_state_at(c->mixer, c, MIXER_STAGES);
+    d->state_floats = (d->layer_state_floats * n_mixed + 15) / 16 * 16;
+    return 0;
+}
 
 static int configure(struct decoder *d, const struct model_file *file, const struct decoder_opts *o,
                      struct err *e)
@@ -215,7 +388,7 @@ static int configure(struct decoder *d, const struct model_file *file, const str
         return err_set(e, SHOAL_EFORMAT, "metadata key general.architecture is missing");
     const struct arch *a = arch_find(name.p, name.n);
     if (!a) {
-        char known[128];
+        char known[384];
         arch_names(known, sizeof(known));
         return err_set(e, SHOAL_EUNSUPPORTED, "architecture \"%.*s\" (known: %s)",
                        (int)(name.n < 64 ? name.n : 64), name.p, known);
@@ -229,6 +402,11 @@ static int configure(struct decoder *d, const struct model_file *file, const str
     if (!d->k)
         return e ? e->code : SHOAL_EUNSUPPORTED;
     d->crew = o->crew;
+    d->first = o->layer_first;
+    d->end = o->layer_end ? o->layer_end : d->c.n_layers;
+    if (d->first >= d->end || d->end > d->c.n_layers)
+        return err_set(e, SHOAL_EINVAL, "layers %u to %u are no part of a model with %u layers",
+                       d->first, d->end, d->c.n_layers);
     uint32_t own = d->c.n_ctx_train;
     d->n_ctx = o->n_ctx ? o->n_ctx : own < 4096 ? own : 4096;
     if (d->c.learned_positions && d->n_ctx > own)
@@ -246,10 +424,18 @@ static int configure(struct decoder *d, const struct model_file *file, const str
             "and one row per token",
             d->max_batch, d->max_logits);
     d->kv_kind = o->kv_kind;
-    d->qkv_dim = (d->c.n_heads + 2 * d->c.n_kv_heads) * d->c.head_dim;
+    d->qkv_dim =
+        (d->c.n_heads * (d->c.gated_attention ? 2 : 1) + 2 * d->c.n_kv_heads) * d->c.head_dim;
     d->kv_head_bytes = (kern_kv_head_bytes(d->kv_kind, d->c.head_dim) + 63) / 64 * 64;
-    d->kv_page_bytes = d->kv_head_bytes * d->c.n_kv_heads * d->c.n_layers;
+    d->experts.n = d->c.n_experts;
+    d->experts.n_used = d->c.n_experts_used;
+    d->experts.renormalize = d->c.expert_norm;
+    d->n_states = o->n_states ? o->n_states : 1;
+    if ((rc = measure_layers(d, e)) < 0)
+        return rc;
     weights_init(&d->weights, &d->k->layout);
+    if (d->first > 0 || !decoder_has_head(d))
+        d->weights.part = d->first << 16 | d->end;
     return 0;
 }
 
@@ -312,6 +498,41 @@ int decoder_measure(struct decoder_sizes *out, const struct model_file *file,
     return rc;
 }
 
+/* The size of a matrix as it is tiled. */
+static uint64_t linear_bytes(const struct decoder *d, const struct linear *l)
+{
+    const struct kern_mat *m = l->mat == NO_MAT ? NULL : &d->weights.mats[l->mat];
+    return m ? (uint64_t)tiles_count(&d->weights.layout, m->n_rows) * m->tile_bytes : 0;
+}
+
+int decoder_costs(struct decoder_costs *out, const struct model_file *file,
+                  const struct decoder_opts *o, struct err *e)
+{
+    struct decoder *d = mem_zalloc(sizeof(*d));
+    if (!d)
+        return err_set(e, SHOAL_ENOMEM, "decoder");
+    int rc = configure(d, file, o, e);
+    if (rc == 0)
+        rc = plan_tensors(d, e);
+    if (rc == 0)
+        *out = (struct decoder_costs){.n_layers = d->c.n_layers,
+                                      .dim = d->c.dim,
+                                      .n_vocab = d->c.n_vocab,
+                                      .kv_page_bytes = d->kv_head_bytes * d->c.n_kv_heads};
+    for (uint32_t i = d->first; rc == 0 && i < d->end; i++) {
+        const struct layer *l = &d->layers[i];
+        uint64_t sum = linear_bytes(d, &l->attn_out) + linear_bytes(d, &l->gate) +
+                       linear_bytes(d, &l->up) + linear_bytes(d, &l->down);
+        for (uint32_t j = 0; j < l->n_qkv; j++)
+            sum += linear_bytes(d, &l->qkv[j]);
+        out->layer_bytes = sum > out->layer_bytes ? sum : out->layer_bytes;
+    }
+    if (rc == 0 && decoder_has_head(d))
+        out->head_bytes = linear_bytes(d, &d->output);
+    decoder_destroy(d);
+    return rc;
+}
+
 void decoder_destroy(struct decoder *d)
 {
     if (!d)
@@ -319,6 +540,8 @@ void decoder_destroy(struct decoder *d)
     crew_lane_destroy(d->lane);
     weights_fini(&d->weights);
     plan_small_tensors_fini(&d->vectors);
+    for (uint32_t i = 0; d->layers && i < d->c.n_layers; i++)
+        mem_free(d->layers[i].experts);
     mem_free(d->layers);
     mem_free(d->inv_freq[0]);
     mem_free(d->inv_freq[1]);
@@ -364,7 +587,7 @@ struct crew_lane *decoder_lane(const struct decoder *d)
 struct decoder_sizes decoder_sizes(const struct decoder *d)
 {
     return (struct decoder_sizes){d->weights.data_bytes, d->scratch_bytes, d->kv_page_bytes,
-                                  d->n_ctx};
+                                  d->n_ctx, d->state_floats * sizeof(float)};
 }
 
 bool decoder_from_cache(const struct decoder *d)

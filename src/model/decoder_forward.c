@@ -4,14 +4,18 @@
  * gate, up, activation | down | join + next norm.  Small steps are not phases of their own: they
  * are the finish of the phase before, run by the member that completes it.  With one token a layer
  * takes four or five phases. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "model/decoder_int.h"
+#include "model/mixer/mixer.h"
 
 #define CHUNKS_EACH 8u /* chunks of per-token work per member */
 /* If there are fewer key-times-head pairs than this, one member does the attention in a finish. */
 #define SMALL_ATTENTION 1024u
+/* And fewer floats of a recurrent state times tokens: one member does the block. */
+#define SMALL_STATE 16384u
 /* ---- splitting ------------------------------------------------------------------------------ */
 
 static struct products_with with(const struct decoder *d)
@@ -36,7 +40,9 @@ static uint32_t mat_tiles(const struct decoder *d, const struct linear *l)
 static void normalize(const struct decoder *d, float *y, const float *x, const float *w,
                       const float *b)
 {
-    if (d->c.layer_norm)
+    if (!w) /* the block has a norm behind it instead */
+        memcpy(y, x, d->c.dim * sizeof(float));
+    else if (d->c.layer_norm)
         d->k->layernorm(y, x, w, b, d->c.dim, d->c.norm_eps);
     else
         d->k->rmsnorm(y, x, w, d->c.dim, d->c.norm_eps);
@@ -67,21 +73,26 @@ void decoder_embed(const struct decoder *d, uint32_t token, uint32_t pos, float 
 void decoder_rotation(const struct decoder *d, bool local, uint32_t pos, float *cs)
 {
     const uint32_t rot = d->c.rope_dim, half = rot / 2;
+    const double amplitude = local ? 1.0 : (double)d->c.rope_amplitude;
     for (uint32_t i = 0; i < half; i++) {
         const uint32_t a = d->c.rope_neox ? i : 2 * i, b = d->c.rope_neox ? i + half : a + 1;
         double angle = (double)((float)pos * d->inv_freq[local][i]);
-        cs[a] = cs[b] = (float)cos(angle);
-        cs[rot + b] = (float)sin(angle);
+        cs[a] = cs[b] = (float)(cos(angle) * amplitude);
+        cs[rot + b] = (float)(sin(angle) * amplitude);
         cs[rot + a] = -cs[rot + b];
     }
 }
 
-static void embed(struct decoder *d, uint32_t t)
+/* The residual stream of token t before the first layer of this part. */
+static void enter(struct decoder *d, uint32_t t)
 {
     const struct decoder_run *r = &d->runs[d->run_of[t]];
     uint32_t at = t - d->run_first[d->run_of[t]], pos = r->pos0 + at;
     const size_t row = (size_t)t * d->c.dim;
-    decoder_embed(d, (uint32_t)r->tokens[at], pos, d->x + row, d->xn + row, d->proj + row);
+    if (d->first == 0)
+        decoder_embed(d, (uint32_t)r->tokens[at], pos, d->x + row, d->xn + row, d->proj + row);
+    else
+        memcpy(d->x + row, r->x + (size_t)at * d->c.dim, d->c.dim * sizeof(float));
     for (int which = 0; which < (d->c.rope_base_local > 0.0f ? 2 : 1); which++)
         decoder_rotation(d, which == 1, pos, d->rope_cs[which] + (size_t)t * d->c.rope_dim * 2);
 }
@@ -96,31 +107,77 @@ static void norm_in(struct decoder *d, uint32_t layer, uint32_t t)
 
 static void head_norms(const struct decoder *d, float *x, uint32_t n_heads, const float *w)
 {
-    for (uint32_t h = 0; w && h < n_heads; h++, x += d->c.head_dim)
-        d->k->rmsnorm(x, x, w, d->c.head_dim, d->c.norm_eps);
+    const uint32_t width = d->c.qk_norm_whole ? n_heads * d->c.head_dim : d->c.head_dim;
+    for (uint32_t at = 0; w && at < n_heads * d->c.head_dim; at += width)
+        d->k->rmsnorm(x + at, x + at, w, width, d->c.norm_eps);
+}
+
+/* Norms of queries and keys, and their rotation. */
+static void prepare_heads(const struct decoder *d, const struct layer *l, uint32_t t, float *q,
+                          float *k)
+{
+    const struct decoder_config *c = &d->c;
+    for (int step = 0; step < 2; step++) {
+        if ((step == 1) == c->qk_norm_rotated) {
+            head_norms(d, q, c->n_heads, l->q_norm);
+            head_norms(d, k, c->n_kv_heads, l->k_norm);
+        } else if (c->rope_dim && !l->no_rope) {
+            const float *cs = d->rope_cs[l->local_rope] + (size_t)t * c->rope_dim * 2;
+            d->k->rope(q, c->n_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
+            d->k->rope(k, c->n_kv_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
+        }
+    }
+}
+
+/* Each head's query has its gate behind it: moves the gates away and the queries together. */
+static void part_gates(const struct decoder *d, float *q, float *gate)
+{
+    const uint32_t n = d->c.head_dim;
+    for (uint32_t h = 0; h < d->c.n_heads; h++) {
+        memcpy(gate + (size_t)h * n, q + (size_t)(2 * h + 1) * n, n * sizeof(float));
+        memmove(q + (size_t)h * n, q + (size_t)2 * h * n, n * sizeof(float));
+    }
 }
 
 /* Norms of heads, rotation, and storing this token's key and value in its page. */
 static void prepare(struct decoder *d, uint32_t layer, uint32_t t)
 {
-    const struct layer *l = &d->layers[layer];
     const struct decoder_config *c = &d->c;
     const struct decoder_run *r = &d->runs[d->run_of[t]];
     uint32_t pos = r->pos0 + (t - d->run_first[d->run_of[t]]);
     float *q = d->qkv + (size_t)t * d->qkv_dim, *k = q + c->n_heads * c->head_dim;
-    float *v = k + c->n_kv_heads * c->head_dim;
-    head_norms(d, q, c->n_heads, l->q_norm);
-    head_norms(d, k, c->n_kv_heads, l->k_norm);
-    if (c->rope_dim) {
-        const float *cs = d->rope_cs[l->local_rope] + (size_t)t * c->rope_dim * 2;
-        d->k->rope(q, c->n_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
-        d->k->rope(k, c->n_kv_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
+    if (c->gated_attention) {
+        k += c->n_heads * c->head_dim;
+        part_gates(d, q, d->gate + (size_t)t * c->n_heads * c->head_dim);
     }
+    float *v = k + c->n_kv_heads * c->head_dim;
+    prepare_heads(d, &d->layers[layer], t, q, k);
     uint8_t *page = d->kv + r->pages[pos / KERN_PAGE] * d->kv_page_bytes +
-                    layer * c->n_kv_heads * d->kv_head_bytes;
+                    d->layers[layer].kv_at * c->n_kv_heads * d->kv_head_bytes;
     for (uint32_t h = 0; h < c->n_kv_heads; h++, page += d->kv_head_bytes)
         d->k->kv_store(page, d->kv_kind, c->head_dim, pos % KERN_PAGE, k + h * c->head_dim,
                        v + h * c->head_dim);
+}
+
+/* Attention's result as the input of the last product. */
+static void round_attended(struct decoder *d, uint32_t t)
+{
+    const uint32_t n = d->c.n_heads * d->c.head_dim;
+    if (d->c.gated_attention) {
+        float *gate = d->gate + (size_t)t * n, *att = d->att + (size_t)t * n;
+        d->k->sigmoid(gate, gate, n);
+        d->k->mul(att, att, gate, n);
+    }
+    quantize(d, &d->act_att, d->int_att, t);
+}
+
+/* What a block adds to the residual: its result after the norm and the factor that some have. */
+static void finish_block(const struct decoder *d, float *o, const float *norm)
+{
+    if (norm)
+        d->k->rmsnorm(o, o, norm, d->c.dim, d->c.norm_eps);
+    if (d->c.residual_scale != 1.0f)
+        d->k->scale(o, d->c.residual_scale, d->c.dim);
 }
 
 /* Adds attention's result to the residual and prepares the feed-forward's input. */
@@ -129,15 +186,37 @@ static void join_attention(struct decoder *d, uint32_t layer, uint32_t t)
     const struct layer *l = &d->layers[layer];
     size_t at = (size_t)t * d->c.dim;
     float *o = d->proj + at, *x = d->x + at;
-    if (d->c.parallel) { /* the feed-forward has the same input as attention */
+    if (d->c.parallel) { /* the feed-forward has the same residual as attention */
         memcpy(d->keep + at, o, d->c.dim * sizeof(float));
+        if (!d->c.parallel_norms)
+            return; /* and the same norm */
+    } else {
+        finish_block(d, o, l->post_attn_norm);
+        d->k->add(x, o, d->c.dim);
+    }
+    if (d->c.no_ffn) {
+        if (layer + 1 < d->c.n_layers)
+            norm_in(d, layer + 1, t);
         return;
     }
-    if (l->post_attn_norm)
-        d->k->rmsnorm(o, o, l->post_attn_norm, d->c.dim, d->c.norm_eps);
-    d->k->add(x, o, d->c.dim);
     normalize(d, d->xn + at, x, l->ffn_norm_w, l->ffn_norm_b);
     quantize(d, &d->act_x, d->int_x, t);
+}
+
+/* The end of a recurrent block for one token, and its result as the input of the last product. */
+static void finish_mixed(struct decoder *d, uint32_t layer, uint32_t t)
+{
+    const struct mixer_job job = {.k = d->k,
+                                  .c = &d->c,
+                                  .l = &d->layers[layer].mix,
+                                  .in = d->qkv + (size_t)t * d->qkv_dim,
+                                  .in_ld = d->qkv_dim,
+                                  .out = d->mix + (size_t)t * d->mix_dim,
+                                  .out_ld = d->mix_dim,
+                                  .n = 1};
+    if (d->c.mixer->finish)
+        d->c.mixer->finish(&job);
+    quantize(d, &d->act_mix, d->int_mix, t);
 }
 
 static void join_ffn(struct decoder *d, uint32_t layer, uint32_t t)
@@ -145,13 +224,18 @@ static void join_ffn(struct decoder *d, uint32_t layer, uint32_t t)
     const struct layer *l = &d->layers[layer];
     size_t at = (size_t)t * d->c.dim;
     float *o = d->proj + at, *x = d->x + at;
-    if (l->post_ffn_norm)
-        d->k->rmsnorm(o, o, l->post_ffn_norm, d->c.dim, d->c.norm_eps);
+    finish_block(d, o, l->post_ffn_norm);
     if (d->c.parallel)
         d->k->add(x, d->keep + at, d->c.dim);
     d->k->add(x, o, d->c.dim);
-    if (layer + 1 < d->c.n_layers)
+    if (layer + 1 < d->end)
         norm_in(d, layer + 1, t);
+}
+
+static void join_experts(struct decoder *d, uint32_t layer, uint32_t t)
+{
+    experts_sum(&d->experts, d->k, t, d->proj + (size_t)t * d->c.dim, d->c.dim);
+    join_ffn(d, layer, t);
 }
 
 /* ---- phases --------------------------------------------------------------------------------- */
@@ -179,11 +263,13 @@ static void join_ffn(struct decoder *d, uint32_t layer, uint32_t t)
         (void)layer;                                                                               \
         EACH_TOKEN(call);                                                                          \
     }
-TOKEN_STEP(start, (embed(d, t), norm_in(d, 0, t)))
+TOKEN_STEP(start, (enter(d, t), norm_in(d, d->first, t)))
 TOKEN_STEP(prepare, prepare(d, layer, t))
-TOKEN_STEP(round_attended, quantize(d, &d->act_att, d->int_att, t))
+TOKEN_STEP(round_attended, round_attended(d, t))
+TOKEN_STEP(finish_mixed, finish_mixed(d, layer, t))
 TOKEN_STEP(join_attention, join_attention(d, layer, t))
 TOKEN_STEP(join_ffn, join_ffn(d, layer, t))
+TOKEN_STEP(join_experts, join_experts(d, layer, t))
 #undef TOKEN_STEP
 
 /* Calibration only: reports the input of some products, once per layer. */
@@ -210,7 +296,7 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
     {                                                                                              \
         const struct layer *l = &d->layers[layer];                                                 \
         (void)l;                                                                                   \
-        return (struct products){LINEARS, N, &d->ACT, d->OUT, LD};                                 \
+        return (struct products){LINEARS, N, ACT, d->OUT, LD};                                     \
     }                                                                                              \
     static void name##_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)   \
     {                                                                                              \
@@ -235,10 +321,11 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
         const struct products_with w = with(d);                                                    \
         return products_ahead(&w, &b, p, c, step);                                                 \
     }
-PRODUCT_PHASE(qkv, l->qkv, l->n_qkv, act_x, qkv, d->qkv_dim)
-PRODUCT_PHASE(attn_out, &l->attn_out, 1, act_att, proj, d->c.dim)
-PRODUCT_PHASE(down, &l->down, 1, act_hidden, proj, d->c.dim)
-PRODUCT_PHASE(output, &d->output, 1, act_x, logits, d->c.n_vocab)
+PRODUCT_PHASE(qkv, l->qkv, l->n_qkv, &d->act_x, qkv, d->qkv_dim)
+PRODUCT_PHASE(attn_out, &l->attn_out, 1, l->recurrent ? &d->act_mix : &d->act_att, proj, d->c.dim)
+PRODUCT_PHASE(down, &l->down, 1, &d->act_hidden, proj, d->c.dim)
+PRODUCT_PHASE(router, &l->router, 1, &d->act_x, experts.routes, d->c.n_experts)
+PRODUCT_PHASE(output, &d->output, 1, &d->act_x, logits, d->c.n_vocab)
 #undef PRODUCT_PHASE
 
 static void attend_unit(struct decoder *d, uint32_t layer, const struct attn_unit *u,
@@ -256,10 +343,12 @@ static void attend_unit(struct decoder *d, uint32_t layer, const struct attn_uni
                             .n_heads = group,
                             .head_dim = c->head_dim,
                             .scale = c->attn_scale,
+                            .cap = c->attn_cap,
                             .pos0 = r->pos0,
                             .window = d->layers[layer].window,
                             .kind = d->kv_kind,
-                            .kv = d->kv + (layer * c->n_kv_heads + u->kv_head) * d->kv_head_bytes,
+                            .kv = d->kv + (d->layers[layer].kv_at * c->n_kv_heads + u->kv_head) *
+                                              d->kv_head_bytes,
                             .page_stride = d->kv_page_bytes,
                             .pages = r->pages,
                             .scratch = d->attn_scratch[member]};
@@ -285,13 +374,110 @@ static void attend_all(void *ctx, const struct crew_phase *p, uint32_t member)
     round_attended_all(ctx, p, member);
 }
 
+/* ---- recurrent blocks ------------------------------------------------------------------------ */
+
+static float *state_of(const struct decoder *d, uint32_t state, size_t at)
+{
+    assert(state < d->n_states);
+    return d->states + state * d->state_floats + at;
+}
+
+/* One unit of one stage, through the tokens of one run. */
+static void mix_unit(struct decoder *d, uint32_t layer, uint32_t stage, uint32_t run, uint32_t unit)
+{
+    const struct mixer_stage *s = &d->c.mixer->stages[stage];
+    const struct decoder_run *r = &d->runs[run];
+    const struct layer *l = &d->layers[layer];
+    const size_t n_floats = s->unit_floats(&d->c), first = d->run_first[run];
+    const size_t at = l->mix_at * d->layer_state_floats + mixer_state_at(d->c.mixer, &d->c, stage) +
+                      unit * n_floats;
+    const uint32_t cut = r->keep_at ? r->keep_at : r->n;
+    struct mixer_job job = {.k = d->k,
+                            .c = &d->c,
+                            .l = &l->mix,
+                            .in = d->qkv + first * d->qkv_dim,
+                            .in_ld = d->qkv_dim,
+                            .out = d->mix + first * d->mix_dim,
+                            .out_ld = d->mix_dim,
+                            .n = cut};
+    float *own = state_of(d, r->state, at);
+    if (r->pos0 == 0)
+        memset(own, 0, n_floats * sizeof(float));
+    else if (r->state_from != r->state)
+        memcpy(own, state_of(d, r->state_from, at), n_floats * sizeof(float));
+    s->run(&job, unit, own);
+    if (r->keep_at)
+        memcpy(state_of(d, r->keep, at), own, n_floats * sizeof(float));
+    if (cut < r->n) {
+        job.in += cut * job.in_ld;
+        job.out += cut * job.out_ld;
+        job.n = r->n - cut;
+        s->run(&job, unit, own);
+    }
+}
+
+/* Chunks divide the units of all runs. */
+static void mix_part(struct decoder *d, uint32_t layer, uint32_t stage, uint32_t c,
+                     uint32_t n_chunks)
+{
+    const uint32_t units = d->c.mixer->stages[stage].n_units(&d->c);
+    const uint64_t all = (uint64_t)units * d->n_runs;
+    for (uint64_t i = all * c / n_chunks; i < all * (c + 1) / n_chunks; i++)
+        mix_unit(d, layer, stage, (uint32_t)(i / units), (uint32_t)(i % units));
+}
+
+static void mix_first_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    (void)member;
+    mix_part(ctx, p->arg, 0, c, p->n_chunks);
+}
+
+static void mix_second_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    (void)member;
+    mix_part(ctx, p->arg, 1, c, p->n_chunks);
+}
+
+/* Few tokens and few units: done by the member that completed the products. */
+static void mix_all(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct decoder *d = ctx;
+    for (uint32_t stage = 0; stage < MIXER_STAGES && d->c.mixer->stages[stage].run; stage++)
+        mix_part(d, p->arg, stage, 0, 1);
+    finish_mixed_all(ctx, p, member);
+}
+
+/* ---- experts --------------------------------------------------------------------------------- */
+
+static void choose_experts(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct decoder *d = ctx;
+    (void)p;
+    (void)member;
+    experts_choose(&d->experts, d->k, d->n_tokens);
+}
+
+/* One chunk for each group; there may be fewer groups than were planned for. */
+static void experts_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct decoder *d = ctx;
+    const struct layer *l = &d->layers[p->arg];
+    (void)member;
+    for (; c < d->experts.n_groups; c += p->n_chunks)
+        experts_run(&d->experts, d->k, &d->weights, l->experts, &d->act_x, c);
+}
+
 static struct products_ffn ffn_of(const struct decoder *d, uint32_t layer)
 {
+    static const enum products_act act_of[] = {
+        [DECODER_ACT_SILU] = PRODUCTS_ACT_SILU,
+        [DECODER_ACT_GELU] = PRODUCTS_ACT_GELU,
+        [DECODER_ACT_GELU_ERF] = PRODUCTS_ACT_GELU_ERF,
+    };
     const struct layer *l = &d->layers[layer];
     return (struct products_ffn){.gate = &l->gate,
                                  .up = &l->up,
-                                 .act = d->c.act == DECODER_ACT_SILU ? PRODUCTS_ACT_SILU
-                                                                     : PRODUCTS_ACT_GELU,
+                                 .act = act_of[d->c.act],
                                  .in = &d->act_x,
                                  .hidden = &d->act_hidden,
                                  .h = d->hidden,
@@ -336,8 +522,24 @@ static void gather_all(void *ctx, const struct crew_phase *p, uint32_t member)
     for (uint32_t i = 0; i < d->n_logits; i++) {
         normalize(d, d->xn + (size_t)i * d->c.dim, d->x + (size_t)d->logit_token[i] * d->c.dim,
                   d->final_norm_w, d->final_norm_b);
+        if (d->c.logit_scale != 1.0f)
+            d->k->scale(d->xn + (size_t)i * d->c.dim, d->c.logit_scale, d->c.dim);
         quantize(d, &d->act_x, d->int_x, i);
     }
+}
+
+/* cap * tanh(x / cap) of some of the logits. */
+static void cap_logits_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
+{
+    struct decoder *d = ctx;
+    const uint64_t all = (uint64_t)d->n_logits * d->c.n_vocab;
+    const size_t from = (size_t)(all * c / p->n_chunks);
+    const uint32_t n = (uint32_t)((size_t)(all * (c + 1) / p->n_chunks) - from);
+    float *x = d->logits + from;
+    (void)member;
+    d->k->scale(x, 1.0f / d->c.logit_cap, n);
+    d->k->tanh(x, x, n);
+    d->k->scale(x, d->c.logit_cap, n);
 }
 
 /* ---- the program ---------------------------------------------------------------------------- */
@@ -380,22 +582,42 @@ static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, size_t 
     }
 }
 
-static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
-                         bool small_attention)
+/* The products that a block begins with. */
+static void add_inputs(struct decoder *d, uint32_t *n, uint32_t i, finish_fn finish)
 {
     const struct layer *l = &d->layers[i];
-    const bool few = token_chunks == 0;
-    const uint32_t members = crew_lane_size(d->lane);
     size_t bytes = 0;
     uint32_t tiles = 0;
     for (uint32_t j = 0; j < l->n_qkv; j++) {
         bytes += mat_bytes(d, &l->qkv[j]);
         tiles += mat_tiles(d, &l->qkv[j]);
     }
-    add_products(d, n, i, bytes, tiles, d->n_tokens, PRODUCT_FNS(qkv),
-                 small_attention ? attend_all
-                 : few           ? prepare_all
-                                 : NULL);
+    add_products(d, n, i, bytes, tiles, d->n_tokens, PRODUCT_FNS(qkv), finish);
+}
+
+static void mixer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks)
+{
+    const struct mixer_ops *m = d->c.mixer;
+    const bool few = token_chunks == 0;
+    const uint32_t members = crew_lane_size(d->lane), most = members == 1 ? 1 : members * 8;
+    const bool small = few && (members == 1 || d->layer_state_floats * d->n_tokens < SMALL_STATE);
+    add_inputs(d, n, i, small ? mix_all : NULL);
+    for (uint32_t stage = 0; !small && stage < MIXER_STAGES && m->stages[stage].run; stage++) {
+        const uint32_t units = m->stages[stage].n_units(&d->c) * d->n_runs;
+        const bool last = stage + 1 == MIXER_STAGES || !m->stages[stage + 1].run;
+        add_phase(d, n, i, units < most ? units : most, stage ? mix_second_chunk : mix_first_chunk,
+                  few && last ? finish_mixed_all : NULL);
+    }
+    if (!few)
+        add_phase(d, n, i, token_chunks, finish_mixed_chunk, NULL);
+}
+
+static void attention_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
+                             bool small_attention)
+{
+    const bool few = token_chunks == 0;
+    const uint32_t members = crew_lane_size(d->lane);
+    add_inputs(d, n, i, small_attention ? attend_all : few ? prepare_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, prepare_chunk, NULL);
     if (!small_attention) {
@@ -405,10 +627,40 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
     }
     if (!few)
         add_phase(d, n, i, token_chunks, round_attended_chunk, NULL);
+}
+
+static void expert_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks)
+{
+    const struct layer *l = &d->layers[i];
+    const uint32_t most = experts_most_groups(&d->experts, d->n_tokens);
+    const bool few = token_chunks == 0;
+    add_products(d, n, i, mat_bytes(d, &l->router), mat_tiles(d, &l->router), d->n_tokens,
+                 PRODUCT_FNS(router), choose_experts);
+    add_phase(d, n, i, most < CREW_MAX_CHUNKS ? most : CREW_MAX_CHUNKS, experts_chunk,
+              few ? join_experts_all : NULL);
+    if (!few)
+        add_phase(d, n, i, token_chunks, join_experts_chunk, NULL);
+}
+
+static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
+                         bool small_attention)
+{
+    const struct layer *l = &d->layers[i];
+    const bool few = token_chunks == 0;
+    if (l->recurrent)
+        mixer_phases(d, n, i, token_chunks);
+    else
+        attention_phases(d, n, i, token_chunks, small_attention);
     add_products(d, n, i, mat_bytes(d, &l->attn_out), mat_tiles(d, &l->attn_out), d->n_tokens,
                  PRODUCT_FNS(attn_out), few ? join_attention_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_attention_chunk, NULL);
+    if (d->c.no_ffn)
+        return;
+    if (l->experts) {
+        expert_phases(d, n, i, token_chunks);
+        return;
+    }
     add_products(d, n, i, mat_bytes(d, &l->up) + mat_bytes(d, &l->gate), (d->c.ffn_dim + 31) / 32,
                  d->n_tokens, PRODUCT_FNS(ffn), NULL);
     add_products(d, n, i, mat_bytes(d, &l->down), mat_tiles(d, &l->down), d->n_tokens,
@@ -459,12 +711,14 @@ static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uin
         add_phase(d, &n, 0, 0, NULL, start_all);
     else
         add_phase(d, &n, 0, token_chunks, start_chunk, NULL);
-    for (uint32_t i = 0; i < d->c.n_layers; i++)
+    for (uint32_t i = d->first; i < d->end; i++)
         layer_phases(d, &n, i, token_chunks, small);
-    if (d->n_logits > 0) {
+    if (d->n_logits > 0 && decoder_has_head(d)) {
         add_phase(d, &n, 0, 0, NULL, gather_all);
         add_products(d, &n, 0, mat_bytes(d, &d->output), mat_tiles(d, &d->output), d->n_logits,
                      PRODUCT_FNS(output), NULL);
+        if (d->c.logit_cap > 0.0f)
+            add_phase(d, &n, 0, most, cap_logits_chunk, NULL);
     }
     return n;
 }
@@ -493,4 +747,9 @@ void decoder_passes(struct decoder *d, decoder_next_fn next, void *ctx)
 const float *decoder_logits(const struct decoder *d, uint32_t i)
 {
     return d->logits + (size_t)i * d->c.n_vocab;
+}
+
+const float *decoder_hidden(const struct decoder *d, uint32_t i)
+{
+    return d->x + (size_t)i * d->c.dim;
 }

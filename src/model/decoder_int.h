@@ -25,6 +25,7 @@ struct decoder {
     struct small_tensors vectors; /* all small tensors */
     float *inv_freq[2];           /* global and local: [rope_dim / 2] */
 
+    uint32_t first, end; /* its layers: all, or a part */
     uint32_t n_ctx, max_batch, max_logits, max_threads;
     enum kern_kv kv_kind;
     uint8_t *kv;
@@ -39,19 +40,26 @@ struct decoder {
     float *att;  /* [max_batch][n_heads * head_dim] */
     float *proj; /* [max_batch][dim]: results of attn_out and down */
     float *keep; /* [max_batch][dim]: attention's result; only for parallel architectures */
+    float *gate; /* [max_batch][n_heads * head_dim]: of gated attention */
+    float *mix;  /* [max_batch][mix_dim]: what the stages of recurrent blocks leave */
     float *hidden, *hidden_up; /* [max_batch][ffn_dim] */
     float *rope_cs[2];         /* [max_batch][2][rope_dim], see kern.h */
     float *logits;             /* [max_logits][n_vocab] */
     float **attn_scratch;      /* per member */
     float **stage;             /* per member: [2][PRODUCTS_FEW][stage_rows], results of a chunk */
     uint32_t stage_rows;
-    struct kern_act act_x, act_att, act_hidden;
+    struct kern_act act_x, act_att, act_mix, act_hidden;
+    struct experts experts;
     struct attn_unit *units;
     decoder_next_fn next; /* of decoder_passes */
     void *next_ctx;
     struct crew_phase *phases;
     uint32_t qkv_dim;
-    bool int_x, int_att, int_hidden; /* some product with this input has integer weights */
+    uint32_t mix_dim;
+    float *states; /* [n_states][state_floats] */
+    uint32_t n_states;
+    size_t state_floats, layer_state_floats;
+    bool int_x, int_att, int_mix, int_hidden; /* some product with this input has integer weights */
 
     /* the current pass */
     const struct decoder_run *runs;
@@ -62,5 +70,10 @@ struct decoder {
     decoder_watch_fn watch;
     void *watch_ctx;
 };
+
+static inline bool decoder_has_head(const struct decoder *d)
+{
+    return d->end == d->c.n_layers;
+}
 
 #endif

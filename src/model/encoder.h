@@ -1,5 +1,5 @@
-/* encoder.h - a bidirectional transformer (BERT, DistilBERT, RoBERTa): weights tiled for the
- * kernel set, preallocated scratch, one pass over a batch of sequences.
+/* encoder.h - a bidirectional transformer (BERT and its kin, encoder_config.c): weights tiled for
+ * the kernel set, preallocated scratch, one pass over a batch of sequences.
  *
  * Sequences of different length are packed one after the other, without padding.  The bits of a
  * sequence's result depend only on its tokens: not on the rest of the batch, the kernel set or the
@@ -22,11 +22,30 @@
 
 enum encoder_act { ENCODER_ACT_GELU_ERF, ENCODER_ACT_GELU_TANH, ENCODER_ACT_RELU };
 
+/* How attention knows the places of tokens, besides position_embd.weight. */
+enum encoder_places {
+    ENCODER_PLACES_NONE,
+    ENCODER_PLACES_BUCKETS,      /* a bias for each bucket of distances and head (MPNet) */
+    ENCODER_PLACES_DISENTANGLED, /* vectors of distances against queries and keys (DeBERTa) */
+    ENCODER_PLACES_ROTATED,      /* queries and keys are rotated (ModernBERT) */
+};
+
 struct encoder_config {
-    const char *arch; /* "bert", "distilbert", "roberta" */
+    const char *arch; /* general.architecture */
     uint32_t n_vocab;
     uint32_t n_ctx; /* longest sequence */
     uint32_t dim, n_layers, n_heads, head_dim, ffn_dim;
+    uint32_t embd_dim; /* of the embeddings, which a matrix then makes dim wide when it differs */
+    uint32_t n_blocks; /* different layers; consecutive ones may share their weights (ALBERT) */
+    enum encoder_places places;
+    uint32_t n_buckets, max_distance; /* BUCKETS; DISENTANGLED: n_buckets 0: one per distance */
+    bool c2p, p2c;                    /* DISENTANGLED: content to position, position to content */
+    float rope_base, rope_base_local; /* ROTATED */
+    uint32_t window;                  /* ROTATED: farthest key of a local layer */
+    uint32_t global_every;            /* ROTATED: of so many layers the first sees everything */
+    bool norms_first; /* norms are before attention and the hidden layer, not after */
+    bool gated;       /* the hidden layer is multiplied by a second one */
+    bool norm_bias;   /* norms must have a bias */
     uint32_t n_types; /* number of token types; 0: the model does not use them */
     uint32_t pos0;    /* row of position_embd.weight for the first token (RoBERTa: 2) */
     float norm_eps;
@@ -103,6 +122,8 @@ uint32_t encoder_top_rows(const struct encoder *d, enum encoder_top top);
  * x[i]: dim floats. */
 void encoder_top(struct encoder *d, enum encoder_top top, const float *const *x, uint32_t n,
                  uint32_t from, uint32_t to, float *out, size_t ld);
+/* The norm after the layer before the classes, in place; nothing in a model without one. */
+void encoder_top_norm(const struct encoder *d, float *x);
 /* dim floats of scratch that passes and encoder_top do not touch. */
 float *encoder_spare(struct encoder *d);
 

@@ -12,15 +12,14 @@
 /* A group's activations should stay in the L2 cache next to a layer's weights. */
 #define GROUP_TOKENS 64u
 #define UP_FLOATS (16u << 10) /* hidden values computed at a time, then activated */
-#define ROWS_PER_JOB 128u
-#define TOKEN_CHUNKS 8u /* chunks of per-token work per member */
-#define TOP_ROWS 32u    /* inputs of a head per call */
+#define TOKEN_CHUNKS 8u       /* chunks of per-token work per member */
+#define TOP_ROWS 32u          /* inputs of a head per call */
 
 /* ---- scratch ------------------------------------------------------------------------------- */
 
 static uint32_t max_jobs(const struct encoder *d)
 {
-    return d->c.n_heads * (d->max_seqs + d->max_tokens / ROWS_PER_JOB + 1);
+    return d->c.n_heads * (d->max_seqs + d->max_tokens / ENCODER_ROWS_PER_JOB + 1);
 }
 
 static uint32_t widest_top(const struct encoder *d)
@@ -39,11 +38,18 @@ void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members)
     const size_t b = d->max_tokens, f = sizeof(float);
     struct carve at = {.base = base};
     d->x = plan_carve_take(&at, b * c->dim * f);
+    d->in = c->norms_first ? plan_carve_take(&at, b * c->dim * f) : d->x;
     d->qkv = plan_carve_take(&at, b * 3 * c->dim * f);
     d->att = plan_carve_take(&at, b * c->dim * f);
     d->proj = plan_carve_take(&at, b * c->dim * f);
     d->hidden = plan_carve_take(&at, b * c->ffn_dim * f);
-    plan_carve_act(&at, &d->act_x, d->x, d->max_tokens, c->dim);
+    if (d->embd_proj.mat != NO_MAT) {
+        d->narrow = plan_carve_take(&at, b * c->embd_dim * f);
+        plan_carve_act(&at, &d->act_narrow, d->narrow, d->max_tokens, c->embd_dim);
+    }
+    if (c->gated)
+        d->gate = plan_carve_take(&at, b * c->ffn_dim * f);
+    plan_carve_act(&at, &d->act_x, d->in, d->max_tokens, c->dim);
     plan_carve_act(&at, &d->act_att, d->att, d->max_tokens, c->dim);
     plan_carve_act(&at, &d->act_hidden, d->hidden, d->max_tokens, c->ffn_dim);
     d->top_x = plan_carve_take(&at, (size_t)TOP_ROWS * c->dim * f);
@@ -55,6 +61,13 @@ void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members)
         float *s = plan_carve_take(&at, kern_attn_full_scratch(c->n_ctx, c->head_dim) * f);
         if (base)
             d->attn_scratch[i] = s;
+    }
+    const bool biased = c->places == ENCODER_PLACES_DISENTANGLED;
+    d->attn_bias = biased ? plan_carve_take(&at, n_members * sizeof(float *)) : NULL;
+    for (uint32_t i = 0; biased && i < n_members; i++) {
+        float *s = plan_carve_take(&at, (size_t)ENCODER_ROWS_PER_JOB * c->n_ctx * f);
+        if (base)
+            d->attn_bias[i] = s;
     }
     d->jobs = plan_carve_take(&at, max_jobs(d) * sizeof(*d->jobs));
     d->phases = plan_carve_take(&at, (c->n_layers * 7 + 1) * sizeof(*d->phases));
@@ -90,19 +103,23 @@ static void product(const struct encoder *d, const struct linear *l, const struc
                         out + first * ld + l->out_at + (size_t)t0 * d->k->layout.tile_rows, ld);
 }
 
+/* Makes a token's input of the next products. */
 static void normalize(const struct encoder *d, const struct norm *n, uint32_t t)
 {
-    float *x = d->x + (size_t)t * d->c.dim;
-    d->k->layernorm(x, x, n->w, n->b, d->c.dim, d->c.norm_eps);
+    const size_t at = (size_t)t * d->c.dim;
+    if (n->w)
+        d->k->layernorm(d->in + at, d->x + at, n->w, n->b, d->c.dim, d->c.norm_eps);
+    else if (d->in != d->x)
+        memcpy(d->in + at, d->x + at, d->c.dim * sizeof(float));
     plan_linear_round_all(d->k, &d->act_x, d->in_x, t);
 }
 
-static void embed(struct encoder *d, uint32_t t)
+/* A token's row of the embedding, with its type and position; [embd_dim]. */
+static void look_up(const struct encoder *d, uint32_t t, float *x)
 {
-    const uint32_t seq = d->seq_of[t], at = t - d->seq_first[seq], dim = d->c.dim;
+    const uint32_t seq = d->seq_of[t], at = t - d->seq_first[seq], dim = d->c.embd_dim;
     const struct encoder_seq *s = &d->seqs[seq];
     const size_t row = d->embd->n_bytes / d->c.n_vocab;
-    float *x = d->x + (size_t)t * dim;
     const uint8_t *raw = d->embd->data + (size_t)s->tokens[at] * row;
     const enum kern_fmt fmt = tiles_fmt_of(d->embd->type);
     if (kern_fmt_is_float(fmt) && (uintptr_t)raw % 4 == 0)
@@ -111,28 +128,48 @@ static void embed(struct encoder *d, uint32_t t)
         quant_to_f32(d->embd->type, raw, x, dim);
     if (d->types)
         d->k->add(x, d->types + (size_t)(s->types ? s->types[at] : 0) * dim, dim);
-    d->k->add(x, d->positions + (size_t)(d->c.pos0 + at) * dim, dim);
-    normalize(d, &d->embd_norm, t);
+    if (d->positions)
+        d->k->add(x, d->positions + (size_t)(d->c.pos0 + at) * dim, dim);
 }
 
-static void attend(struct encoder *d, uint32_t seq, uint32_t head, uint32_t r0, uint32_t r1,
+static void embed(struct encoder *d, uint32_t t)
+{
+    static const struct norm none;
+    const uint32_t dim = d->c.dim, wide = d->c.embd_dim;
+    const struct linear *l = &d->embd_proj;
+    const bool project = l->mat != NO_MAT;
+    float *x = project ? d->narrow + (size_t)t * wide : d->x + (size_t)t * dim;
+    look_up(d, t, x);
+    d->k->layernorm(x, x, d->embd_norm.w, d->embd_norm.b, wide, d->c.norm_eps);
+    if (project) {
+        plan_linear_round_all(d->k, &d->act_narrow, d->in_narrow, t);
+        product(d, l, &d->act_narrow, t, 1, 0, tiles_of(d, l), d->x, dim);
+    }
+    normalize(d, d->c.norms_first ? &d->first_norm : &none, t);
+}
+
+static void attend(struct encoder *d, const struct encoder_layer *l, const struct attn_job *j,
                    uint32_t member)
 {
     const uint32_t dim = d->c.dim, hd = d->c.head_dim;
-    const size_t first = d->seq_first[seq], ld = 3 * (size_t)dim;
-    const float *q = d->qkv + first * ld + (size_t)head * hd;
+    const size_t first = d->seq_first[j->seq], ld = 3 * (size_t)dim;
+    const float *q = d->qkv + first * ld + (size_t)j->head * hd;
     const struct kern_attn_full job = {.q = q,
                                        .q_ld = ld,
                                        .k = q + dim,
                                        .v = q + (size_t)2 * dim,
                                        .kv_ld = ld,
-                                       .out = d->att + first * dim + (size_t)head * hd,
+                                       .out = d->att + first * dim + (size_t)j->head * hd,
                                        .out_ld = dim,
-                                       .n_keys = d->seqs[seq].n,
+                                       .n_keys = d->seqs[j->seq].n,
                                        .head_dim = hd,
                                        .scale = 1.0f / sqrtf((float)hd),
                                        .scratch = d->attn_scratch[member]};
-    d->k->attend_full(&job, r0, r1);
+    if (d->c.places == ENCODER_PLACES_NONE)
+        d->k->attend_full(&job, j->row0, j->row1);
+    else
+        encoder_places_attend(d, l, j->head, &job, j->row0, j->row1,
+                              d->attn_bias ? d->attn_bias[member] : NULL);
 }
 
 /* The hidden layer is split at the boundaries of its own groups. */
@@ -141,21 +178,34 @@ static uint32_t up_rows(const struct encoder *d)
     return linear_input_unit(d->in_hidden);
 }
 
+/* Values r0 to r1 of a token's hidden layer. */
+static void activate(struct encoder *d, uint32_t t, uint32_t r0, uint32_t r1)
+{
+    const size_t at = (size_t)t * d->c.ffn_dim + r0;
+    const uint32_t n = r1 - r0;
+    float *h = d->hidden + at;
+    if (d->c.act == ENCODER_ACT_GELU_ERF)
+        d->k->gelu_erf(h, h, n);
+    else if (d->c.act == ENCODER_ACT_GELU_TANH)
+        d->k->gelu(h, h, n);
+    else
+        d->k->relu(h, h, n);
+    for (uint32_t i = 0; d->c.gated && i < n; i++)
+        h[i] *= d->gate[at + i];
+}
+
 /* Units u0 to u1 of the hidden layer for n tokens from `first`. */
 static void up(struct encoder *d, const struct encoder_layer *l, uint32_t first, uint32_t n,
                uint32_t u0, uint32_t u1)
 {
     const uint32_t rows = d->k->layout.tile_rows, ffn = d->c.ffn_dim;
     const uint32_t each = up_rows(d), r0 = u0 * each, r1 = u1 * each < ffn ? u1 * each : ffn;
-    product(d, &l->up, &d->act_x, first, n, r0 / rows, (r1 + rows - 1) / rows, d->hidden, ffn);
+    const uint32_t t0 = r0 / rows, t1 = (r1 + rows - 1) / rows;
+    product(d, &l->up, &d->act_x, first, n, t0, t1, d->hidden, ffn);
+    if (d->c.gated)
+        product(d, &l->gate, &d->act_x, first, n, t0, t1, d->gate, ffn);
     for (uint32_t t = first; t < first + n; t++) {
-        float *h = d->hidden + (size_t)t * ffn + r0;
-        if (d->c.act == ENCODER_ACT_GELU_ERF)
-            d->k->gelu_erf(h, h, r1 - r0);
-        else if (d->c.act == ENCODER_ACT_GELU_TANH)
-            d->k->gelu(h, h, r1 - r0);
-        else
-            d->k->relu(h, h, r1 - r0);
+        activate(d, t, r0, r1);
         plan_linear_round(d->k, &d->act_hidden, d->in_hidden, t, u0, u1);
     }
 }
@@ -165,12 +215,19 @@ static uint32_t up_units(const struct encoder *d)
     return (d->c.ffn_dim + up_rows(d) - 1) / up_rows(d);
 }
 
-/* Adds the residual and applies the norm. */
+/* Adds the residual and applies the norm that follows. */
 static void join(struct encoder *d, const struct norm *n, uint32_t t)
 {
     const size_t at = (size_t)t * d->c.dim;
     d->k->add(d->x + at, d->proj + at, d->c.dim);
     normalize(d, n, t);
+}
+
+static void rotate(const struct encoder *d, const struct encoder_layer *l, uint32_t from,
+                   uint32_t to)
+{
+    for (uint32_t t = from; d->c.places == ENCODER_PLACES_ROTATED && t < to; t++)
+        encoder_places_rotate(d, l, t);
 }
 
 /* ---- a group of sequences through all layers ------------------------------------------------- */
@@ -180,12 +237,13 @@ static void group_layer(struct encoder *d, const struct encoder_layer *l, uint32
 {
     const uint32_t first = d->seq_first[s0], end = d->seq_first[s1], n = end - first;
     const uint32_t dim = d->c.dim;
-    for (uint32_t j = 0; j < 3; j++)
+    for (uint32_t j = 0; j < d->n_qkv; j++)
         product(d, &l->qkv[j], &d->act_x, first, n, 0, tiles_of(d, &l->qkv[j]), d->qkv,
                 3 * (size_t)dim);
+    rotate(d, l, first, end);
     for (uint32_t s = s0; s < s1; s++)
         for (uint32_t h = 0; h < d->c.n_heads; h++)
-            attend(d, s, h, 0, d->seqs[s].n, member);
+            attend(d, l, &(struct attn_job){s, h, 0, d->seqs[s].n}, member);
     for (uint32_t t = first; t < end; t++)
         plan_linear_round_all(d->k, &d->act_att, d->in_att, t);
     product(d, &l->attn_out, &d->act_att, first, n, 0, tiles_of(d, &l->attn_out), d->proj, dim);
@@ -257,10 +315,10 @@ static void qkv_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_
 {
     struct encoder *d = ctx;
     const struct linear *l = d->layers[p->arg].qkv;
-    const uint32_t tiles = tiles_of(d, l), from = part(3 * tiles, c, p->n_chunks);
-    const uint32_t to = part(3 * tiles, c + 1, p->n_chunks);
+    const uint32_t tiles = tiles_of(d, l), from = part(d->n_qkv * tiles, c, p->n_chunks);
+    const uint32_t to = part(d->n_qkv * tiles, c + 1, p->n_chunks);
     (void)member;
-    for (uint32_t j = 0; j < 3; j++) {
+    for (uint32_t j = 0; j < d->n_qkv; j++) {
         uint32_t t0 = from > j * tiles ? from - j * tiles : 0;
         uint32_t t1 = to > j * tiles ? to - j * tiles : 0;
         t1 = t1 < tiles ? t1 : tiles;
@@ -269,11 +327,18 @@ static void qkv_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_
     }
 }
 
+static void qkv_finish(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct encoder *d = ctx;
+    (void)member;
+    rotate(d, &d->layers[p->arg], 0, d->n_tokens);
+}
+
 static void attend_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct encoder *d = ctx;
     for (uint32_t i = part(d->n_jobs, c, p->n_chunks); i < part(d->n_jobs, c + 1, p->n_chunks); i++)
-        attend(d, d->jobs[i].seq, d->jobs[i].head, d->jobs[i].row0, d->jobs[i].row1, member);
+        attend(d, &d->layers[p->arg], &d->jobs[i], member);
 }
 
 static void attend_finish(void *ctx, const struct crew_phase *p, uint32_t member)
@@ -346,8 +411,9 @@ static void make_jobs(struct encoder *d)
     d->n_jobs = 0;
     for (uint32_t s = 0; s < d->n_seqs; s++)
         for (uint32_t h = 0; h < d->c.n_heads; h++)
-            for (uint32_t r = 0; r < d->seqs[s].n; r += ROWS_PER_JOB) {
-                uint32_t end = r + ROWS_PER_JOB < d->seqs[s].n ? r + ROWS_PER_JOB : d->seqs[s].n;
+            for (uint32_t r = 0; r < d->seqs[s].n; r += ENCODER_ROWS_PER_JOB) {
+                uint32_t end = r + ENCODER_ROWS_PER_JOB < d->seqs[s].n ? r + ENCODER_ROWS_PER_JOB
+                                                                       : d->seqs[s].n;
                 d->jobs[d->n_jobs++] = (struct attn_job){s, h, r, end};
             }
 }
@@ -360,7 +426,8 @@ static uint32_t shared_program(struct encoder *d)
     struct crew_phase *p = d->phases;
     *p++ = (struct crew_phase){.chunk = start_chunk, .n_chunks = tokens};
     for (uint32_t i = 0; i < d->c.n_layers; i++) {
-        *p++ = (struct crew_phase){.chunk = qkv_chunk, .arg = i, .n_chunks = pieces};
+        *p++ = (struct crew_phase){
+            .chunk = qkv_chunk, .finish = qkv_finish, .arg = i, .n_chunks = pieces};
         *p++ = (struct crew_phase){
             .chunk = attend_chunk, .finish = attend_finish, .arg = i, .n_chunks = jobs};
         *p++ = (struct crew_phase){.chunk = attn_out_chunk, .arg = i, .n_chunks = pieces};
@@ -398,7 +465,7 @@ void encoder_forward(struct encoder *d, const struct encoder_seq *seqs, uint32_t
 
 const float *encoder_hidden(const struct encoder *d, uint32_t seq, uint32_t token)
 {
-    return d->x + (size_t)(d->seq_first[seq] + token) * d->c.dim;
+    return d->in + (size_t)(d->seq_first[seq] + token) * d->c.dim;
 }
 
 uint32_t encoder_seq_len(const struct encoder *d, uint32_t seq)
@@ -433,6 +500,12 @@ void encoder_top(struct encoder *d, enum encoder_top top, const float *const *x,
             memcpy(out + (i + j) * ld, d->top_out + (size_t)j * wide + skip,
                    (to - from) * sizeof(float));
     }
+}
+
+void encoder_top_norm(const struct encoder *d, float *x)
+{
+    if (d->cls_norm.w)
+        d->k->layernorm(x, x, d->cls_norm.w, d->cls_norm.b, d->c.dim, d->c.norm_eps);
 }
 
 float *encoder_spare(struct encoder *d)

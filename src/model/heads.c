@@ -267,12 +267,29 @@ static int read_all(struct heads *h, const struct heads_source *s, const cJSON *
     if (rc < 0)
         return rc;
     h->reranks = s->n_classes == 1;
+    if (strcmp(text_of(config, "classifier_pooling"), "mean") == 0) /* ModernBERT */
+        h->mean_class = true;
     h->info.rerank_sigmoid = !rerank_is_raw(config);
     if (!s->n_classes && !s->n_tags) /* a model without heads is used for its embeddings */
         h->embeds = true;
     if (h->info.poolings[0] == HEADS_POOLING_POOLER && !s->has_pooler)
         return err_set(e, SHOAL_EFORMAT, "the pooling mode is \"pooler\", but there is no pooler");
     return 0;
+}
+
+static enum heads_act act_before_classes(const char *arch)
+{
+    static const struct {
+        const char *arch;
+        enum heads_act act;
+    } others[] = {{"distilbert", HEADS_ACT_RELU},
+                  {"electra", HEADS_ACT_GELU},
+                  {"deberta-v2", HEADS_ACT_GELU},
+                  {"modern-bert", HEADS_ACT_GELU}};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strcmp(arch, others[i].arch) == 0)
+            return others[i].act;
+    return HEADS_ACT_TANH;
 }
 
 int heads_create(struct heads **out, const struct heads_source *s, struct err *e)
@@ -287,7 +304,7 @@ int heads_create(struct heads **out, const struct heads_source *s, struct err *e
     h->head[HEADS_CLASSIFY].rows = s->n_classes;
     h->head[HEADS_TAG].rows = s->n_tags;
     h->has_pre = s->has_pooler;
-    h->pre_relu = s->arch && strcmp(s->arch, "distilbert") == 0;
+    h->pre_act = act_before_classes(s->arch ? s->arch : "");
     int rc = parse(&config, s->config, s->n_config, "huggingface.config", e);
     if (rc == 0)
         rc = parse(&sentence, s->pooling, s->n_pooling, "huggingface.sentence_pooling", e);

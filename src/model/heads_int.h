@@ -43,8 +43,9 @@ struct heads {
     const struct heads_prompt *default_prompt; /* NULL: none */
     bool include_prompt;
     struct heads_head head[HEADS_N_HEADS];
-    bool embeds, reranks, has_pre, pre_relu;
-    bool mean_class; /* classes are read from the mean of all tokens, not from the first */
+    bool embeds, reranks, has_pre;
+    enum heads_act pre_act; /* of the layer before the classes */
+    bool mean_class;        /* classes are read from the mean of all tokens, not from the first */
     void **owned;
     uint32_t n_owned;
 };

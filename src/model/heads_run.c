@@ -54,18 +54,23 @@ static float dot(const float *a, const float *b, uint32_t n)
     return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) + rest;
 }
 
+static void activate(const struct kern_ops *k, enum heads_act act, float *y, uint32_t n)
+{
+    if (act == HEADS_ACT_TANH)
+        k->tanh(y, y, n);
+    else if (act == HEADS_ACT_RELU)
+        k->relu(y, y, n);
+    else if (act == HEADS_ACT_GELU)
+        k->gelu_erf(y, y, n);
+    else if (act == HEADS_ACT_SIGMOID)
+        k->sigmoid(y, y, n);
+}
+
 static void dense(const struct kern_ops *k, const struct heads_step *s, const float *x, float *y)
 {
     for (uint32_t r = 0; r < s->n_out; r++)
         y[r] = dot(s->weight + (size_t)r * s->n_in, x, s->n_in) + (s->bias ? s->bias[r] : 0.0f);
-    if (s->act == HEADS_ACT_TANH)
-        k->tanh(y, y, s->n_out);
-    else if (s->act == HEADS_ACT_RELU)
-        k->relu(y, y, s->n_out);
-    else if (s->act == HEADS_ACT_GELU)
-        k->gelu_erf(y, y, s->n_out);
-    else if (s->act == HEADS_ACT_SIGMOID)
-        k->sigmoid(y, y, s->n_out);
+    activate(k, s->act, y, s->n_out);
 }
 
 void heads_finish_vector(const struct heads *h, const struct kern_ops *k, uint32_t n, float *out)
@@ -120,7 +125,7 @@ void heads_pool_all(const struct heads *h, const struct kern_ops *k, const float
         heads_pool(k, h->info.poolings[i], tokens, n, h->info.dim, out + (size_t)i * h->info.dim);
 }
 
-/* The first token through the layer before the classes, if there is one, or the mean of all; [dim].
+/* The first token, or the mean of all, through the layer before the classes if there is one; [dim].
  */
 static const float *front(const struct heads *h, struct encoder *d, uint32_t seq)
 {
@@ -131,13 +136,13 @@ static const float *front(const struct heads *h, struct encoder *d, uint32_t seq
     float *y = encoder_spare(d);
     if (h->mean_class) {
         heads_pool(k, HEADS_POOLING_MEAN, x, encoder_seq_len(d, seq), h->info.dim, y);
-        return y;
+        x = y;
     }
+    if (!h->has_pre)
+        return x;
     encoder_top(d, ENCODER_TOP_CLS, &x, 1, 0, h->info.dim, y, h->info.dim);
-    if (h->pre_relu)
-        k->relu(y, y, h->info.dim);
-    else
-        k->tanh(y, y, h->info.dim);
+    activate(k, h->pre_act, y, h->info.dim);
+    encoder_top_norm(d, y);
     return y;
 }
 

@@ -94,7 +94,7 @@ static void name_of(char *out, size_t cap, int layer, const char *part, const ch
     if (layer < 0)
         snprintf(out, cap, "%s.%s", part, kind);
     else
-        snprintf(out, cap, "blk.%d.%s.%s", layer, part, kind);
+        snprintf(out, cap, "blk.%d.%s%s%s", layer, part, kind ? "." : "", kind ? kind : "");
 }
 
 /* n values of t, owned by the plan's vectors and padded with 16 zeros. */
@@ -132,6 +132,23 @@ int plan_vector(struct plan *p, const float **out, int layer, const char *part, 
     return floats(p, out, t, n);
 }
 
+int plan_values(struct plan *p, const float **out, int layer, const char *part, const char *kind,
+                uint32_t n)
+{
+    char name[96];
+    name_of(name, sizeof(name), layer, part, kind);
+    const struct model_file_tensor *t = plan_claim(p, name);
+    uint64_t has = 1;
+    *out = NULL;
+    if (!t)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name);
+    for (uint32_t i = 0; i < t->n_dims && has <= n; i++)
+        has *= t->dims[i];
+    if (has != n)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s does not have %u values", name, n);
+    return floats(p, out, t, n);
+}
+
 int plan_table(struct plan *p, const float **out, const char *name, uint32_t *n_rows,
                uint32_t n_cols, bool required)
 {
@@ -144,6 +161,31 @@ int plan_table(struct plan *p, const float **out, const char *name, uint32_t *n_
         return err_set(p->e, SHOAL_EFORMAT, "tensor %s is not a table of %u columns", name, n_cols);
     *n_rows = (uint32_t)t->dims[1];
     return floats(p, out, t, (size_t)t->dims[1] * n_cols);
+}
+
+int plan_taps(struct plan *p, const float **out, int layer, const char *part, uint32_t n_channels,
+              uint32_t n_taps)
+{
+    char name[96];
+    name_of(name, sizeof(name), layer, part, "weight");
+    const struct model_file_tensor *t = plan_claim(p, name);
+    const float *by_channel = NULL;
+    *out = NULL;
+    if (!t)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name);
+    /* transformers has a dimension of 1 between the two */
+    const bool between = t->n_dims == 3 && t->dims[1] == 1;
+    if ((t->n_dims != 2 && !between) || t->dims[0] != n_taps ||
+        t->dims[t->n_dims - 1] != n_channels)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is not %u x %u", name, n_channels, n_taps);
+    int rc = floats(p, &by_channel, t, (size_t)n_channels * n_taps);
+    if (rc == 0)
+        rc = floats(p, out, t, (size_t)n_channels * n_taps);
+    float *to = rc == 0 ? p->vectors->list[p->vectors->n - 1] : NULL;
+    for (uint32_t i = 0; rc == 0 && i < n_taps; i++)
+        for (uint32_t c = 0; c < n_channels; c++)
+            to[(size_t)i * n_channels + c] = by_channel[(size_t)c * n_taps + i];
+    return rc;
 }
 
 int plan_linear(struct plan *p, struct linear *l, int layer, const char *part, uint32_t n_rows,
@@ -164,6 +206,42 @@ int plan_linear(struct plan *p, struct linear *l, int layer, const char *part, u
                        n_cols);
     int rc = weights_add(p->weights, t, &l->mat, p->e);
     return rc < 0 ? rc : plan_vector(p, &l->bias, layer, part, "bias", n_rows, false);
+}
+
+int plan_linear_rows(struct plan *p, struct linear *l, int layer, const char *part, uint32_t row0,
+                     uint32_t n_rows, uint32_t n_all, uint32_t n_cols)
+{
+    char name[96];
+    name_of(name, sizeof(name), layer, part, "weight");
+    const struct model_file_tensor *t = plan_claim(p, name);
+    *l = (struct linear){.mat = NO_MAT};
+    if (!t)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name);
+    if (t->n_dims != 2 || t->dims[0] != n_cols || t->dims[1] != n_all)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is %llu x %llu, expected %u x %u", name,
+                       (unsigned long long)t->dims[1], (unsigned long long)t->dims[0], n_all,
+                       n_cols);
+    return weights_add_rows(p->weights, t, row0, n_rows, &l->mat, p->e);
+}
+
+int plan_linear_of(struct plan *p, struct linear *l, int layer, const char *part, uint32_t which,
+                   uint32_t n_all, uint32_t n_rows, uint32_t n_cols)
+{
+    char name[96];
+    name_of(name, sizeof(name), layer, part, "weight");
+    const struct model_file_tensor *t = plan_claim(p, name);
+    *l = (struct linear){.mat = NO_MAT};
+    if (!t)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name);
+    if (t->n_dims != 3 || t->dims[0] != n_cols || t->dims[1] != n_rows || t->dims[2] != n_all ||
+        (uint64_t)n_rows * n_all > INT32_MAX)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is not %u matrices of %u x %u", name, n_all,
+                       n_rows, n_cols);
+    struct model_file_tensor flat = *t; /* the same rows, one after the other */
+    flat.n_dims = 2;
+    flat.dims[1] = (uint64_t)n_rows * n_all;
+    flat.dims[2] = 1;
+    return weights_add_rows(p->weights, &flat, which * n_rows, n_rows, &l->mat, p->e);
 }
 
 int plan_check_all_claimed(const struct plan *p, const char *arch)

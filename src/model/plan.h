@@ -70,12 +70,28 @@ void plan_claim_prefix(struct plan *p, const char *prefix);
  * and it is not required. */
 SHOAL_MUST_CHECK int plan_vector(struct plan *p, const float **out, int layer, const char *part,
                                  const char *kind, uint32_t n, bool required);
+/* n floats of any shape, required; kind NULL: the name has none. */
+SHOAL_MUST_CHECK int plan_values(struct plan *p, const float **out, int layer, const char *part,
+                                 const char *kind, uint32_t n);
 /* A whole table [*n_rows][n_cols] as floats; NULL if the file has none and it is not required. */
 SHOAL_MUST_CHECK int plan_table(struct plan *p, const float **out, const char *name,
                                 uint32_t *n_rows, uint32_t n_cols, bool required);
+/* The weights of a convolution with n_taps values for each channel, as [n_taps][n_channels];
+ * required. */
+SHOAL_MUST_CHECK int plan_taps(struct plan *p, const float **out, int layer, const char *part,
+                               uint32_t n_channels, uint32_t n_taps);
 /* "....weight" and, if present, "....bias".  n_rows 0: as many as the file has. */
 SHOAL_MUST_CHECK int plan_linear(struct plan *p, struct linear *l, int layer, const char *part,
                                  uint32_t n_rows, uint32_t n_cols, bool required);
+/* Rows of a matrix that holds several one after the other (n_all rows), without a bias: n_rows from
+ * row0 on. */
+SHOAL_MUST_CHECK int plan_linear_rows(struct plan *p, struct linear *l, int layer, const char *part,
+                                      uint32_t row0, uint32_t n_rows, uint32_t n_all,
+                                      uint32_t n_cols);
+/* Matrix `which` of a tensor that holds n_all of them, without a bias. */
+SHOAL_MUST_CHECK int plan_linear_of(struct plan *p, struct linear *l, int layer, const char *part,
+                                    uint32_t which, uint32_t n_all, uint32_t n_rows,
+                                    uint32_t n_cols);
 /* Fails if a tensor was not claimed; arch is for the message. */
 SHOAL_MUST_CHECK int plan_check_all_claimed(const struct plan *p, const char *arch);
 

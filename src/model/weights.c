@@ -28,6 +28,9 @@ void weights_fini(struct weights *w)
     mem_free(w->mats);
     mem_free(w->tensors);
     mem_free(w->offsets);
+    for (uint32_t i = 0; i < w->n_parts; i++)
+        mem_free(w->parts[i]);
+    mem_free(w->parts);
     *w = (struct weights){0};
 }
 
@@ -86,6 +89,27 @@ int weights_add(struct weights *w, const struct model_file_tensor *t, uint32_t *
     w->data_bytes += tiles_count(&w->layout, m.n_rows) * m.tile_bytes;
     *index = w->n++;
     return 0;
+}
+
+int weights_add_rows(struct weights *w, const struct model_file_tensor *t, uint32_t row0,
+                     uint32_t n_rows, uint32_t *index, struct err *e)
+{
+    if (t->order != MODEL_FILE_PLAIN || t->n_dims != 2 || (uint64_t)row0 + n_rows > t->dims[1])
+        return err_set(e, SHOAL_EFORMAT, "tensor %.*s has no rows %u to %u", (int)t->name.n,
+                       t->name.p, row0, row0 + n_rows);
+    void *bigger = mem_realloc(w->parts, (w->n_parts + 1) * sizeof(struct model_file_tensor *));
+    if (bigger)
+        w->parts = bigger;
+    struct model_file_tensor *part = bigger ? mem_alloc(sizeof(*part)) : NULL;
+    if (!part)
+        return err_set(e, SHOAL_ENOMEM, "tensor %.*s", (int)t->name.n, t->name.p);
+    const size_t row = t->n_bytes / (size_t)t->dims[1];
+    *part = *t;
+    part->dims[1] = n_rows;
+    part->data += row * row0;
+    part->n_bytes = row * n_rows;
+    w->parts[w->n_parts++] = part;
+    return weights_add(w, part, index, e);
 }
 
 /* ---- tiling -------------------------------------------------------------------------------- */

@@ -30,8 +30,11 @@ enum weights_round {
 struct weights {
     struct kern_layout layout;
     enum weights_round round; /* set before weights_add */
+    uint32_t part;            /* of a model: parts have cache files of their own; 0: the whole */
     struct kern_mat *mats;
     const struct model_file_tensor **tensors;
+    struct model_file_tensor **parts; /* tensors that are rows of another; owned */
+    uint32_t n_parts;
     size_t *offsets; /* of each matrix within the data */
     uint32_t n, cap;
     size_t data_bytes;
@@ -52,6 +55,10 @@ void weights_fini(struct weights *w);
 /* Registers one matrix (rows = product of the outer dims); *index is its position in mats. */
 SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct model_file_tensor *t,
                                  uint32_t *index, struct err *e);
+/* The same for n_rows rows of t from row0 on, which must be a PLAIN matrix that has them. */
+SHOAL_MUST_CHECK int weights_add_rows(struct weights *w, const struct model_file_tensor *t,
+                                      uint32_t row0, uint32_t n_rows, uint32_t *index,
+                                      struct err *e);
 /* Maps or tiles all registered matrices.  source: the model file, for the cache's key. */
 SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
                                   struct crew_lane *lane, bool (*progress)(void *ctx, double part),

@@ -73,7 +73,7 @@ static bool make_key(const struct weights *w, const char *source, char *real, ui
         return false;
     uint64_t words[] = {TILES_VERSION | (uint64_t)w->round << 32 |
                             (uint64_t)(w->round && w->layout.wide_signed) << 40,
-                        w->layout.tile_rows,
+                        w->layout.tile_rows | (uint64_t)w->part << 32,
                         w->layout.group,
                         w->layout.q8_unsigned,
                         w->data_bytes,

@@ -83,6 +83,7 @@ int hf_documents_add(struct hf_folder *f, struct err *e)
     static const struct document parts[] = {
         {"vocab.txt", "tokenizer.huggingface.vocab_txt", false},
         {"spiece.model", "tokenizer.huggingface.spiece", true},
+        {"spm.model", "tokenizer.huggingface.spiece", true},
         {"tokenizer.model", "tokenizer.huggingface.spiece", true},
         {"sentencepiece.bpe.model", "tokenizer.huggingface.spiece", true},
         {"vocab.json", "tokenizer.huggingface.vocab_json", false},
@@ -202,17 +203,17 @@ int hf_documents_add_modules(struct hf_folder *f, bool tensors, struct err *e)
     return rc;
 }
 
-int hf_documents_read_config(struct hf_folder *f, struct err *e)
+int hf_documents_read_config(struct hf_folder *f, const char *name, struct err *e)
 {
     struct file_map m;
-    int rc = map_document(f, "config.json", MAX_CONFIG_BYTES, &m, e);
+    int rc = map_document(f, name, MAX_CONFIG_BYTES, &m, e);
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return err_set(e, SHOAL_EIO, "%s is a folder without config.json", f->path);
+        return err_set(e, SHOAL_EIO, "%s is a folder without %s", f->path, name);
     f->config = cJSON_ParseWithLength((const char *)m.bytes, m.n_bytes);
     file_map_close(&m);
     if (!cJSON_IsObject(f->config))
-        return err_set(e, SHOAL_EFORMAT, "%s/config.json is not a JSON object", f->path);
+        return err_set(e, SHOAL_EFORMAT, "%s/%s is not a JSON object", f->path, name);
     return 0;
 }

@@ -12,11 +12,13 @@ int arch_gemma3(struct decoder_config *c, const struct model_file *file, struct 
     if (rc == 0)
         rc = arch_u32(c, file, "attention.sliding_window", 1, 1u << 24, &c->window, e);
     if (rc == 0)
-        rc = arch_u32_or(c, file, "attention.sliding_window_pattern", 1, 64, 6, &c->window_pattern,
-                         e);
+        rc = arch_window(c, file, 6, e);
+    if (rc == 0)
+        rc = arch_f32_or(c, file, "attention.scale", c->attn_scale, &c->attn_scale, e);
+    if (rc == 0)
+        rc = arch_f32_or(c, file, "final_logit_softcapping", 0.0f, &c->logit_cap, e);
     if (rc == 0)
         rc = arch_f32_or(c, file, "rope.freq_base_swa", 10000.0f, &c->rope_base_local, e);
-    c->window_global = c->window_pattern - 1;
     c->rope_neox = true;
     c->gated = true;
     c->act = DECODER_ACT_GELU;

@@ -13,9 +13,11 @@
 #include "format/model_open.h"
 #include "support/ref_file.h"
 
-static const char *const names[] = {"bert",      "bert-cls",    "bert-tag",
-                                    "bert-tanh", "distilbert",  "distilbert-cls",
-                                    "roberta",   "roberta-cls", "roberta-tag"};
+static const char *const names[] = {
+    "bert",           "bert-cls",    "bert-tag",        "bert-tanh",      "distilbert",
+    "distilbert-cls", "roberta",     "roberta-cls",     "roberta-tag",    "xlmr-rank",
+    "electra-rank",   "albert-rank", "mpnet",           "mpnet-rank",     "deberta-rank",
+    "deberta-tag",    "modernbert",  "modernbert-rank", "modernbert-mean"};
 #define N_NAMES (sizeof(names) / sizeof(names[0]))
 
 enum { MAX_SEQS = 16 };
@@ -143,7 +145,10 @@ static void test_bits_do_not_depend_on_how_they_are_computed(void **state)
     static const struct {
         const char *name;
         bool int8;
-    } cases[] = {{"bert", false}, {"bert", true}, {"distilbert", true}, {"roberta", false}};
+    } cases[] = {{"bert", false},           {"bert", true},         {"distilbert", true},
+                 {"roberta", false},        {"electra-rank", true}, {"albert-rank", false},
+                 {"mpnet", false},          {"deberta-rank", true}, {"deberta-tag", false},
+                 {"modernbert-rank", true}, {"modernbert", false}};
     const struct kern_ops *sets[8];
     size_t n_sets = kern_usable(sets, 8);
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
@@ -212,6 +217,14 @@ static void test_measure_and_limits(void **state)
     struct rig r;
     struct err e = {0};
     struct encoder_sizes sizes;
+    static const char *const others[] = {"albert-rank", "mpnet", "deberta-rank", "modernbert-rank"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        rig_open(&r, others[i], &(struct encoder_opts){.n_threads = 2});
+        assert_int_equal(encoder_measure(&sizes, r.g, &(struct encoder_opts){.n_threads = 2}, &e),
+                         0);
+        assert_true(encoder_sizes(r.d).scratch == sizes.scratch);
+        rig_close(&r);
+    }
     struct encoder_opts o = {.n_threads = 3, .max_tokens = 40, .max_seqs = 5, .int8 = true};
     rig_open(&r, "bert-cls", &o);
     assert_int_equal(encoder_measure(&sizes, r.g, &o, &e), 0);
@@ -226,11 +239,10 @@ static void test_measure_and_limits(void **state)
     rig_close(&r);
 }
 
-static void test_out_of_memory(void **state)
+static void check_out_of_memory(const char *name)
 {
-    (void)state;
     struct rig r;
-    rig_open(&r, "bert-cls", NULL);
+    rig_open(&r, name, NULL);
     bool done = false;
     for (uint64_t n = 1; !done && n < 1000; n++) {
         struct encoder *d = NULL;
@@ -247,6 +259,15 @@ static void test_out_of_memory(void **state)
     }
     assert_true(done);
     rig_close(&r);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    static const char *const some[] = {"bert-cls", "albert-rank", "mpnet", "deberta-rank",
+                                       "modernbert-rank"};
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+        check_out_of_memory(some[i]);
 }
 
 int main(void)

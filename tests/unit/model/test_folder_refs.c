@@ -24,11 +24,36 @@ static const struct model {
     const char *name, *arch;
     enum quantize_kind kind; /* of the folder's weights */
     double bound;            /* relative error of the logits */
+    uint32_t n_ctx;          /* 0: the model's own */
 } models[] = {
-    {"gpt2", "gpt2", QUANTIZE_F32, 1e-3},      {"gptneo", "gptneo", QUANTIZE_F32, 1e-3},
-    {"llama", "llama", QUANTIZE_BF16, 1e-3},   {"llama3", "llama", QUANTIZE_F16, 1e-3},
-    {"mistral", "llama", QUANTIZE_BF16, 1e-3}, {"qwen2", "qwen2", QUANTIZE_F32, 1e-3},
-    {"qwen3", "qwen3", QUANTIZE_F16, 1e-3},    {"phi", "phi2", QUANTIZE_F32, 1e-3},
+    {"gpt2", "gpt2", QUANTIZE_F32, 1e-3, 0},
+    {"gptneo", "gptneo", QUANTIZE_F32, 1e-3, 0},
+    {"llama", "llama", QUANTIZE_BF16, 1e-3, 0},
+    {"llama3", "llama", QUANTIZE_F16, 1e-3, 0},
+    {"mistral", "llama", QUANTIZE_BF16, 1e-3, 0},
+    {"qwen2", "qwen2", QUANTIZE_F32, 1e-3, 0},
+    {"qwen3", "qwen3", QUANTIZE_F16, 1e-3, 0},
+    {"phi", "phi2", QUANTIZE_F32, 1e-3, 0},
+    {"qwen2-yarn", "qwen2", QUANTIZE_F16, 1e-3, 0},
+    {"llama-dynamic", "llama", QUANTIZE_F16, 1e-3, 24}, /* longer than its training */
+    {"phi3", "phi3", QUANTIZE_BF16, 1e-3, 0},
+    {"phi4-mini", "phi3", QUANTIZE_F16, 1e-3, 32}, /* the table of short contexts */
+    {"phi4-long", "phi3", QUANTIZE_F16, 1e-3, 0},  /* that of long ones */
+    {"smollm3", "smollm3", QUANTIZE_BF16, 1e-3, 0},
+    {"granite", "granite", QUANTIZE_F16, 1e-3, 0},
+    {"olmo2", "olmo2", QUANTIZE_F16, 1e-3, 0},
+    {"exaone4", "exaone4", QUANTIZE_F16, 1e-3, 0},
+    {"ernie4_5", "ernie4_5", QUANTIZE_BF16, 1e-3, 0},
+    {"hunyuan", "hunyuan-dense", QUANTIZE_BF16, 1e-3, 0},
+    {"gptneox", "gptneox", QUANTIZE_F16, 1e-3, 0},
+    {"gptneox-serial", "gptneox", QUANTIZE_F16, 1e-3, 0},
+    {"stablelm", "stablelm", QUANTIZE_F16, 1e-3, 0},
+    {"gemma2", "gemma2", QUANTIZE_BF16, 1e-3, 0},
+    {"gemma3", "gemma3", QUANTIZE_BF16, 1e-3, 0},
+    {"lfm2", "lfm2", QUANTIZE_F16, 1e-3, 0},
+    {"mamba2", "mamba2", QUANTIZE_F16, 1e-3, 0},
+    {"granitehybrid", "granitehybrid", QUANTIZE_F16, 1e-3, 0},
+    {"qwen35", "qwen35", QUANTIZE_F16, 1e-3, 0},
 };
 #define N_MODELS (sizeof(models) / sizeof(models[0]))
 
@@ -36,12 +61,13 @@ enum { MAX_TOKENS = 32 };
 
 /* Logits of all tokens, in two passes; free() them. */
 static float *logits_of(const struct model_file *g, const char *path, const int32_t *ids,
-                        uint32_t n, uint32_t *n_vocab)
+                        uint32_t n, uint32_t n_ctx, uint32_t *n_vocab)
 {
     struct err e = {0};
     struct decoder *d;
     const uint32_t pages[] = {1, 0};
-    struct decoder_opts o = {.n_threads = 2, .max_batch = MAX_TOKENS, .max_logits = MAX_TOKENS};
+    struct decoder_opts o = {
+        .n_threads = 2, .n_ctx = n_ctx, .max_batch = MAX_TOKENS, .max_logits = MAX_TOKENS};
     if (decoder_create(&d, g, path, &o, &e) < 0)
         fail_msg("%s: %s", path, e.msg);
     size_t kv_bytes = decoder_kv_page_bytes(d) * 2;
@@ -100,7 +126,7 @@ static void check_model(const struct model *m)
         fail_msg("%s", e.msg);
     assert_true(model_file_get_str(g, "general.architecture", &arch));
     assert_true(arch.n == strlen(m->arch) && !memcmp(arch.p, m->arch, arch.n));
-    float *got = logits_of(g, folder, ids, tokens->cols, &n_vocab);
+    float *got = logits_of(g, folder, ids, tokens->cols, m->n_ctx, &n_vocab);
     assert_int_equal(n_vocab, want->cols);
     double diff = 0, norm = 0;
     const float *exact = (const float *)(const void *)want->data;
@@ -108,12 +134,12 @@ static void check_model(const struct model *m)
         diff += pow((double)got[i] - (double)exact[i], 2);
         norm += pow((double)exact[i], 2);
     }
-    printf("%-8s error %.2e\n", m->name, sqrt(diff / norm));
+    printf("%-14s error %.2e\n", m->name, sqrt(diff / norm));
     if (!(sqrt(diff / norm) < m->bound))
         fail_msg("%s: error %g", m->name, sqrt(diff / norm));
 
     converted = convert(g, m->kind, file);
-    float *again = logits_of(converted, file, ids, tokens->cols, &n_vocab2);
+    float *again = logits_of(converted, file, ids, tokens->cols, m->n_ctx, &n_vocab2);
     assert_int_equal(n_vocab, n_vocab2);
     assert_memory_equal(got, again, (size_t)want->rows * want->cols * sizeof(float));
     assert_non_null(model_file_find(converted, "huggingface.config"));
@@ -198,6 +224,12 @@ static void test_converted_encoders_give_the_same_bits(void **state)
         {SHOAL_TEST_DATA "/encoders/bert-tag", QUANTIZE_F16},
         {SHOAL_TEST_DATA "/encoders/distilbert-cls", QUANTIZE_BF16},
         {SHOAL_TEST_DATA "/encoders/roberta-cls", QUANTIZE_F32},
+        {SHOAL_TEST_DATA "/encoders/electra-rank", QUANTIZE_F32},
+        {SHOAL_TEST_DATA "/encoders/albert-rank", QUANTIZE_F32},
+        {SHOAL_TEST_DATA "/encoders/mpnet-rank", QUANTIZE_F32},
+        {SHOAL_TEST_DATA "/encoders/deberta-rank", QUANTIZE_F32},
+        {SHOAL_TEST_DATA "/encoders/deberta-tag", QUANTIZE_F16},
+        {SHOAL_TEST_DATA "/encoders/modernbert-rank", QUANTIZE_BF16},
     };
     for (size_t i = 0; i < sizeof(encoders) / sizeof(encoders[0]); i++)
         check_converted(encoders[i].path, encoders[i].kind, answers_of);

@@ -87,8 +87,9 @@ static void test_classes(void **state)
     } cases[] = {
         {"bert-cls", {"no", "maybe", "yes"}, 3, false},
         {"distilbert-cls", {"toxic", "insult", "threat", "spam"}, 4, true},
+        {"modernbert-mean", {"a", "b"}, 2, false}, /* classes of the mean of all tokens */
     };
-    for (size_t c = 0; c < 2; c++) {
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         struct rig r;
         struct err e = {0};
         const struct heads_set *set;
@@ -124,22 +125,31 @@ static void test_classes(void **state)
     }
 }
 
-static void test_reranker(void **state)
+static void check_reranker(const char *name)
 {
-    (void)state;
     struct rig r;
-    rig_open(&r, "roberta-cls");
+    rig_open(&r, name);
     assert_true(heads_has(r.h, HEADS_RERANK) && !heads_has(r.h, HEADS_CLASSIFY));
     for (uint32_t s = 0; s < r.n_seqs; s++) {
         float logit;
         const float *want = row(&r, "logits", s);
         heads_class_logits(r.h, r.d, s, NULL, &logit);
-        expect_near("roberta-cls", &logit, want, 1);
+        expect_near(name, &logit, want, 1);
         assert_true(heads_relevance(r.h, logit, true) == logit);
         assert_true(fabs((double)heads_relevance(r.h, logit, false) -
                          1 / (1 + exp(-(double)*want))) < 1e-4);
     }
     rig_close(&r);
+}
+
+static void test_rerankers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"roberta-cls",    "xlmr-rank",  "electra-rank",
+                                        "albert-rank",    "mpnet-rank", "deberta-rank",
+                                        "modernbert-rank"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        check_reranker(names[i]);
 }
 
 static void test_tag_logits(void **state)
@@ -539,7 +549,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_reranker),
+        cmocka_unit_test(test_rerankers),
         cmocka_unit_test(test_tag_logits),
         cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_pooler_vectors),

@@ -24,6 +24,15 @@ static const struct model {
     {"gemma3-scaled", 1e-3, 5e-3, 0.99}, {"quant-a", 3e-2, 3e-2, 0.99},
     {"quant-b", 3e-2, 3e-2, 0.99},       {"quant-c", 3e-2, 3e-2, 0.99},
     {"quant-d", 3e-2, 3e-2, 0.99},       {"quant-e", 3e-2, 3e-2, 0.99},
+    {"qwen2-yarn", 1e-3, 5e-3, 0.99},    {"phi-longrope", 1e-3, 5e-3, 0.99},
+    {"smollm3", 1e-3, 5e-3, 0.99},       {"granite", 1e-3, 5e-3, 0.99},
+    {"olmo2", 1e-3, 5e-3, 0.99},         {"exaone4", 1e-3, 5e-3, 0.99},
+    {"ernie4_5", 1e-3, 1e-2, 0.99},      {"hunyuan", 1e-3, 1e-2, 0.99},
+    {"gptneox", 1e-3, 5e-3, 0.99},       {"stablelm", 1e-3, 5e-3, 0.99},
+    {"gemma2", 1e-3, 5e-3, 0.99},        {"lfm2", 1e-3, 5e-3, 0.99},
+    {"mamba2", 1e-3, 5e-3, 0.99},        {"qwen3moe", 1e-3, 5e-3, 0.99},
+    {"olmoe", 1e-3, 5e-3, 0.99},         {"granitemoe", 1e-3, 5e-3, 0.99},
+    {"qwen35", 1e-3, 5e-3, 0.99},        {"granitehybrid", 1e-3, 5e-3, 0.99},
 };
 #define N_MODELS (sizeof(models) / sizeof(models[0]))
 

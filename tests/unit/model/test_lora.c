@@ -1,0 +1,202 @@
+/* test_lora.c - LoRA adapters merged into their bases: logits against PEFT, and the same bits from
+ * both forms of an adapter; see tests/data/lora/README.md. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "format/convert/lora.h"
+#include "format/convert/quantize.h"
+#include "format/gguf.h"
+#include "format/model_open.h"
+#include "model/decoder.h"
+#include "support/ref_file.h"
+
+enum { MAX_TOKENS = 24 };
+
+#define DATA SHOAL_TEST_DATA
+
+static float *logits_of(const struct model_file *g, const char *path, const int32_t *ids,
+                        uint32_t n, uint32_t *n_vocab)
+{
+    struct err e = {0};
+    struct decoder *d;
+    const uint32_t pages[] = {0, 1};
+    struct decoder_opts o = {.n_threads = 1, .max_batch = MAX_TOKENS, .max_logits = MAX_TOKENS};
+    if (decoder_create(&d, g, path, &o, &e) < 0)
+        fail_msg("%s: %s", path, e.msg);
+    const size_t kv_bytes = decoder_kv_page_bytes(d) * 2;
+    uint8_t *kv = mem_pages(kv_bytes);
+    *n_vocab = decoder_config(d)->n_vocab;
+    float *out = malloc((size_t)n * *n_vocab * sizeof(float));
+    assert_true(kv && out);
+    decoder_set_kv(d, kv);
+    const struct decoder_run run = {.tokens = ids, .n = n, .pages = pages, .n_logits_last = n};
+    decoder_forward(d, &run, 1);
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(out + (size_t)i * *n_vocab, decoder_logits(d, i), *n_vocab * sizeof(float));
+    decoder_destroy(d);
+    mem_pages_free(kv, kv_bytes);
+    return out;
+}
+
+/* Merges, writes an F32 file, and computes with that. */
+static float *merged_logits(const struct model_file *base, const char *adapter_path, float strength,
+                            const int32_t *ids, uint32_t n, uint32_t *n_vocab)
+{
+    char file[] = "/tmp/shoal-lora-XXXXXX";
+    struct model_file *adapter, *merged, *written;
+    const struct quantize_opts o = {.kind = QUANTIZE_F32, .n_threads = 1};
+    struct quantize_result r;
+    struct err e = {0};
+    const int fd = mkstemp(file);
+    assert_true(fd >= 0);
+    close(fd);
+    if (lora_open(&adapter, adapter_path, base, &e) < 0 ||
+        lora_merge(&merged, base, adapter, strength, &e) < 0 ||
+        quantize_run(merged, file, &o, &r, &e) < 0 || gguf_open(&written, file, &e) < 0)
+        fail_msg("%s: %s", adapter_path, e.msg);
+    quantize_result_fini(&r);
+    float *out = logits_of(written, file, ids, n, n_vocab);
+    model_file_close(written);
+    model_file_close(merged);
+    model_file_close(adapter);
+    unlink(file);
+    return out;
+}
+
+static double error_of(const float *got, const struct ref_array *want)
+{
+    const float *exact = (const float *)(const void *)want->data;
+    double diff = 0, norm = 0;
+    for (size_t i = 0; i < (size_t)want->rows * want->cols; i++) {
+        diff += pow((double)got[i] - (double)exact[i], 2);
+        norm += pow((double)exact[i], 2);
+    }
+    return sqrt(diff / norm);
+}
+
+static void check_adapter(const char *name, bool has_gguf)
+{
+    char path[256], peft[256], ref[256];
+    struct ref_file f;
+    struct model_file *base;
+    struct err e = {0};
+    int32_t ids[MAX_TOKENS];
+    uint32_t n_vocab;
+    snprintf(path, sizeof(path), DATA "/folders/%s", name);
+    snprintf(peft, sizeof(peft), DATA "/lora/%s", name);
+    snprintf(ref, sizeof(ref), DATA "/lora/%s.ref", name);
+    assert_int_equal(ref_open(&f, ref), 0);
+    const struct ref_array *tokens = ref_find(&f, "tokens"), *want = ref_find(&f, "logits");
+    const uint32_t n = tokens->cols;
+    assert_true(n <= MAX_TOKENS && want->rows == n);
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = ref_int(tokens, i);
+    if (model_open(&base, path, &e) < 0)
+        fail_msg("%s", e.msg);
+    float *with = merged_logits(base, peft, 1.0f, ids, n, &n_vocab);
+    float *none = merged_logits(base, peft, 0.0f, ids, n, &n_vocab);
+    float *plain = logits_of(base, path, ids, n, &n_vocab);
+    assert_int_equal(n_vocab, want->cols);
+    const size_t bytes = (size_t)n * n_vocab * sizeof(float);
+    printf("%-8s error %.2e, without the adapter %.2e\n", name, error_of(with, want),
+           error_of(plain, want));
+    assert_true(error_of(with, want) < 1e-3);
+    assert_true(error_of(plain, want) > 0.05);
+    assert_memory_equal(none, plain, bytes); /* a strength of 0 changes nothing */
+    if (has_gguf) {
+        snprintf(peft, sizeof(peft), DATA "/lora/%s.gguf", name);
+        float *other = merged_logits(base, peft, 1.0f, ids, n, &n_vocab);
+        assert_memory_equal(with, other, bytes);
+        free(other);
+    }
+    free(with);
+    free(none);
+    free(plain);
+    model_file_close(base);
+    ref_close(&f);
+}
+
+static void test_merged_models_give_pefts_logits(void **state)
+{
+    (void)state;
+    check_adapter("llama", true);
+    check_adapter("gptneox", false);
+}
+
+static void put(const char *folder, const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void test_adapters_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *says;
+    } cases[] = {
+        {"{}", "peft_type \"\""},
+        {"{\"peft_type\":\"IA3\"}", "peft_type \"IA3\""},
+        {"{\"peft_type\":\"LORA\"}", "no r"},
+        {"{\"peft_type\":\"LORA\",\"r\":0}", "r is not a whole number"},
+        {"{\"peft_type\":\"LORA\",\"r\":4,\"use_dora\":true}", "use_dora is not supported"},
+        {"{\"peft_type\":\"LORA\",\"r\":4,\"bias\":\"all\"}", "bias \"all\""},
+        {"{\"peft_type\":\"LORA\",\"r\":4,\"rank_pattern\":{\"x\":2}}", "rank_pattern"},
+        {"{\"peft_type\":\"LORA\",\"r\":4,\"modules_to_save\":[\"lm_head\"]}", "modules_to_save"},
+    };
+    char folder[] = "/tmp/shoal-lora-XXXXXX", command[256];
+    struct model_file *base, *other, *adapter, *merged;
+    struct err e = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof(command), "cp " DATA "/lora/llama/adapter_model.safetensors %s/",
+             folder);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(model_open(&base, DATA "/folders/llama", &e), 0);
+    assert_int_equal(model_open(&other, DATA "/folders/gptneox", &e), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        put(folder, "adapter_config.json", cases[i].config);
+        if (lora_open(&adapter, folder, base, &e) == 0 || !strstr(e.msg, cases[i].says))
+            fail_msg("%s: %s", cases[i].config, e.msg);
+        assert_null(adapter);
+    }
+    /* of another architecture, of another size, no adapter at all */
+    assert_true(lora_open(&adapter, DATA "/lora/llama", other, &e) < 0);
+    assert_non_null(strstr(e.msg, "is not part of the gpt_neox architecture"));
+    assert_true(lora_open(&adapter, DATA "/lora/llama.gguf", other, &e) < 0);
+    assert_non_null(strstr(e.msg, "an adapter of llama, but the base is a gptneox"));
+    assert_true(lora_open(&adapter, DATA "/refs/qwen2.gguf", base, &e) < 0);
+    assert_non_null(strstr(e.msg, "not a LoRA adapter"));
+    model_file_close(other);
+    assert_int_equal(model_open(&other, DATA "/folders/llama3", &e), 0);
+    assert_int_equal(lora_open(&adapter, DATA "/lora/llama.gguf", other, &e), 0);
+    assert_true(lora_merge(&merged, other, adapter, 1.0f, &e) < 0);
+    assert_null(merged);
+    assert_non_null(strstr(e.msg, "which do not fit"));
+    model_file_close(adapter);
+    model_file_close(other);
+    model_file_close(base);
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_merged_models_give_pefts_logits),
+        cmocka_unit_test(test_adapters_that_do_not_fit_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
