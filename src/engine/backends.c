@@ -6,6 +6,7 @@
 
 #include "base/arg.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/decode/average_lm.h"
 #include "engine/cache_dir.h"
@@ -13,12 +14,14 @@
 #include "engine/cuda/cuda_lm.h"
 #include "engine/engine_state.h"
 #include "engine/memory_plan.h"
+#include "engine/native/chained_lm.h"
 #include "engine/native/encoder_specialist.h"
 #include "engine/native/extract_specialist.h"
 #include "engine/native/native_lm.h"
 #include "engine/native/scorer_specialist.h"
 #include "engine/native/reader.h"
 #include "engine/native/seq2seq.h"
+#include "engine/native/speaker.h"
 #include "engine/native/transcriber.h"
 #include "engine/onnx/onnx_files.h"
 #include "engine/onnx/onnx_lm.h"
@@ -26,10 +29,12 @@
 #include "format/model_open.h"
 #include "model/encoder.h"
 #include "model/t5.h"
+#include "model/voice/voice.h"
 #include "score/extract.h"
 
 /* Below this size a second thread costs more than it gains. */
 #define TINY_MODEL_BYTES ((size_t)2 << 20)
+#define CHECKPOINT_BYTES ((size_t)32 << 20) /* of recurrent states, if they are small */
 
 /* Opens the model as a specialist if it is one: then en->specialist.ops is set.  Otherwise
  * en->file or en->onnx may be open already, for open_decoder. */
@@ -54,6 +59,8 @@ static int open_specialist(struct shoal_engine *en, const char *path,
             return rc;
         if (onnx_session_has_past(en->onnx))
             return 0;
+    } else if (voice_knows(en->file)) { /* it has no tokenizer: its file knows how words sound */
+        return speaker_open(&en->specialist, en->file, path, en->crew, o, e);
     } else if (!t5_knows(en->file) && !encoder_knows(en->file)) {
         return 0;
     }
@@ -72,13 +79,32 @@ static int open_specialist(struct shoal_engine *en, const char *path,
                                    o, e);
 }
 
+/* A state for each task, and checkpoints: two for each task at least, and more of small ones.  They
+ * count as scratch. */
+static void plan_states(struct shoal_engine *en, struct decoder_opts *d,
+                        struct decoder_sizes *sizes)
+{
+    const size_t least = 2 * (size_t)en->max_tasks, most = (size_t)en->max_tasks * 64;
+    if (sizes->state == 0)
+        return;
+    size_t n = CHECKPOINT_BYTES / sizes->state;
+    n = n < least ? least : n > most ? most : n;
+    en->n_states = d->n_states = en->max_tasks + (uint32_t)n;
+    sizes->scratch += (en->n_states - 1) * sizes->state;
+}
+
+/* Pages for half of the tasks with the longest context. */
+static size_t wanted_pages(const struct shoal_engine *en, uint32_t n_ctx)
+{
+    const size_t tasks = en->max_tasks > 1 ? en->max_tasks / 2 : 1;
+    return (((size_t)n_ctx + KERN_PAGE - 1) / KERN_PAGE + 1) * tasks;
+}
+
 static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *o,
                        const struct decoder_sizes *sizes, struct err *e)
 {
     const struct memory_plan_need need = {sizes->weights, sizes->scratch, sizes->kv_page};
-    size_t tasks = en->max_tasks > 1 ? en->max_tasks / 2 : 1;
-    size_t per_task = ((size_t)sizes->n_ctx + KERN_PAGE - 1) / KERN_PAGE + 1;
-    int rc = memory_plan_pages(&en->n_pages, &need, per_task * tasks, o, e);
+    int rc = memory_plan_pages(&en->n_pages, &need, wanted_pages(en, sizes->n_ctx), o, e);
     en->kv_bytes = en->n_pages * sizes->kv_page;
     return rc;
 }
@@ -99,30 +125,106 @@ static int decoder_options(struct decoder_opts *out, const struct shoal_engine *
     return o->kernels && !(out->kernels = kern_select(o->kernels, e)) ? SHOAL_EUNSUPPORTED : 0;
 }
 
+/* Rows of logits for guesses, beyond one for each task. */
+static uint32_t max_drafts(const struct decoder_opts *d)
+{
+    const uint32_t room = d->max_batch - d->max_logits;
+    return room < DRAFT_MAX ? room : DRAFT_MAX;
+}
+
+/* The layers of other processes, before any are loaded here.  Without others the chain is dropped.
+ */
+static int cut_chain(struct shoal_engine *en, const struct shoal_engine_opts *o,
+                     struct decoder_opts *d, const struct decoder_sizes *whole, struct err *e)
+{
+    struct decoder_costs c;
+    if (!en->chain.ops)
+        return 0;
+    if (whole->state > 0) { /* states of sequences would have to travel, too */
+        log_warn("engine", "recurrent layers cannot be divided among nodes: this one runs all");
+        chain_close(&en->chain);
+        return 0;
+    }
+    int rc = decoder_costs(&c, en->file, d, e);
+    if (rc < 0)
+        return rc;
+    const uint64_t pages =
+        o->kv_bytes ? o->kv_bytes / whole->kv_page : wanted_pages(en, whole->n_ctx);
+    const struct chain_costs costs = {.n_layers = c.n_layers,
+                                      .dim = c.dim,
+                                      .layer = c.layer_bytes,
+                                      .head = c.head_bytes,
+                                      .kv = c.kv_page_bytes * pages,
+                                      .scratch = whole->scratch};
+    rc = en->chain.ops->cut(en->chain.ctx, &costs, &d->layer_first, e);
+    if (rc == 0 && d->layer_first == 0)
+        chain_close(&en->chain);
+    if (rc == 0 && en->chain.ops && !o->chunk) { /* pieces for all parts at once */
+        en->chunk *= en->chain.ops->n_parts(en->chain.ctx);
+        d->max_batch = d->max_batch < en->chunk ? en->chunk : d->max_batch;
+    }
+    return rc;
+}
+
+/* Replaces the engine's native model by one with the layers of others.  Takes the decoder. */
+static int join_chain(struct shoal_engine *en, struct decoder *decoder,
+                      const struct decoder_opts *d, struct err *e)
+{
+    const struct decoder_config *c = decoder_config(decoder);
+    const struct chain_shape shape = {.n_layers = c->n_layers,
+                                      .dim = c->dim,
+                                      .n_ctx = decoder_n_ctx(decoder),
+                                      .max_batch = decoder_max_batch(decoder),
+                                      .n_pages = en->n_pages,
+                                      .first = d->layer_first,
+                                      .kv_q8 = d->kv_kind == KERN_KV_Q8};
+    int rc = en->chain.ops->connect(en->chain.ctx, &shape, e);
+    return rc < 0 ? rc : chained_lm_create(&en->lm, decoder, &en->chain, en->max_tasks, e);
+}
+
 static int open_native(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
                        struct err *e)
 {
     struct decoder *decoder;
     char dir[PATH_MAX];
-    struct decoder_sizes sizes;
+    struct decoder_sizes sizes, whole = {.kv_page = 1};
     struct decoder_opts d;
     int rc = en->file ? 0 : model_open(&en->file, path, e);
     if (rc == 0)
         rc = decoder_options(&d, en, o, dir, e);
     if (rc < 0)
         return rc;
-    rc = decoder_measure(&sizes, en->file, &d, e);
+    if (o->drafts != SHOAL_DRAFTS_NEVER)
+        d.max_logits += max_drafts(&d);
+    struct decoder_opts most = d; /* with the longer passes of a few parts */
+    if (!o->chunk && d.max_batch < 3 * en->chunk)
+        most.max_batch = 3 * en->chunk;
+    if (en->chain.ops)
+        rc = decoder_measure(&whole, en->file, &most, e);
+    if (rc == 0)
+        rc = cut_chain(en, o, &d, &whole, e);
+    if (rc == 0)
+        rc = decoder_measure(&sizes, en->file, &d, e);
     if (rc == 0 && d.n_threads == 0 && sizes.weights < TINY_MODEL_BYTES)
         d.n_threads = 1;
     if (rc == 0)
-        rc = tokenizer_create(&en->tokenizer, en->file, e);
+        plan_states(en, &d, &sizes);
     if (rc == 0)
-        rc = plan_memory(en, o, &sizes, e);
+        rc = tokenizer_create(&en->tokenizer, en->file, e);
+    struct shoal_engine_opts here = *o; /* the cache's size is that of the whole model's */
+    if (rc == 0 && d.layer_first > 0)
+        here.kv_bytes = o->kv_bytes / whole.kv_page * sizes.kv_page;
+    if (rc == 0)
+        rc = plan_memory(en, &here, &sizes, e);
     if (rc == 0)
         rc = decoder_create(&decoder, en->file, path, &d, e);
     if (rc < 0)
         return err_wrap(e, "%s", path);
     native_lm_from_decoder(&en->lm, decoder);
+    if (en->chain.ops && (rc = join_chain(en, decoder, &d, e)) < 0)
+        return err_wrap(e, "%s", path);
+    /* a guess that fails would have to be taken out of a recurrent state */
+    en->lm.info.max_drafts = en->n_states ? 0 : d.max_logits - en->max_tasks;
     en->kernels = decoder_kernels(decoder);
     en->kv = mem_pages(en->kv_bytes);
     if (!en->kv)
@@ -256,6 +358,7 @@ static int measure_average(struct shoal_engine *en, struct averaged *list, uint3
         sum->weights += a->sizes.weights;
         sum->scratch += a->sizes.scratch;
         sum->kv_page += a->sizes.kv_page;
+        sum->state += a->sizes.state;
         if (rc == 0 && (i == 0 || a->sizes.n_ctx < sum->n_ctx))
             sum->n_ctx = a->sizes.n_ctx;
     }
@@ -324,6 +427,7 @@ static int open_average(struct shoal_engine *en, const char *path,
         d.n_threads = 1;
     if (rc == 0) { /* adds the rows of the mean */
         sum.scratch += (size_t)en->max_tasks * tokenizer_info(en->tokenizer)->n_vocab * 4;
+        plan_states(en, &d, &sum);
         rc = plan_memory(en, o, &sum, e);
     }
     if (rc == 0)
@@ -392,6 +496,9 @@ int backends_open(struct shoal_engine *en, const char *path, const struct shoal_
         rc = open_specialist(en, path, o, e);
     if (rc < 0)
         return rc;
+    if (en->chain.ops && (en->specialist.ops || en->onnx || o->n_average > 0 || wants_cuda(o)))
+        return err_set(e, SHOAL_EINVAL,
+                       "%.200s cannot be sharded: it is not a decoder of the native engine", path);
     if (o->n_average > 0 && (en->specialist.ops || en->onnx))
         return err_set(e, SHOAL_EINVAL,
                        "%.200s cannot be averaged: it is not a GGUF file or a Hugging Face folder "
@@ -405,6 +512,12 @@ int backends_open(struct shoal_engine *en, const char *path, const struct shoal_
     return open_decoder(en, path, o, e);
 }
 
+/* Is it one of the models that do one thing, and no decoder? */
+static bool is_specialist(const struct model_file *file)
+{
+    return t5_knows(file) || encoder_knows(file) || voice_knows(file);
+}
+
 bool backends_generates(const char *path)
 {
     struct model_file *file = NULL;
@@ -412,7 +525,7 @@ bool backends_generates(const char *path)
     struct err e = {0};
     if (scorer_specialist_knows(path) || extract_detect(path) || onnx_files_find(&files, path, &e))
         return false;
-    const bool known = model_open(&file, path, &e) == 0 && !t5_knows(file) && !encoder_knows(file);
+    const bool known = model_open(&file, path, &e) == 0 && !is_specialist(file);
     model_file_close(file);
     return known;
 }
@@ -429,7 +542,7 @@ int backends_check(const char *path, struct err *e)
     if (found != 0)
         return found < 0 ? found : 0;
     int rc = model_open(&file, path, e);
-    if (rc == 0 && !t5_knows(file) && !encoder_knows(file)) {
+    if (rc == 0 && !is_specialist(file)) {
         rc = decoder_measure(&sizes, file, &d, e);
         if (rc < 0)
             rc = err_wrap(e, "%s", path);

@@ -12,6 +12,7 @@
 #include "engine/backends.h"
 #include "engine/batcher.h"
 #include "engine/chat/chat.h"
+#include "engine/engine_chained.h"
 #include "engine/engine_files.h"
 #include "engine/engine_state.h"
 #include "engine/onnx/onnx_session.h"
@@ -51,6 +52,9 @@ static int reserve(struct shoal_engine *en, struct err *e)
 {
     struct str name;
     int rc = kv_pages_create(&en->pages, en->n_pages, KERN_PAGE, e);
+    if (rc == 0 && en->n_states > en->max_tasks)
+        rc =
+            states_create(&en->states, en->max_tasks, en->n_states - en->max_tasks, en->n_pages, e);
     if (rc == 0)
         rc = sampler_create(&en->sampler, en->kernels, en->lm.info.n_vocab, e);
     if (rc < 0)
@@ -105,8 +109,8 @@ static int start_thread(struct shoal_engine *en, const char *path, struct err *e
     return thread_create(&en->thread, name, engine_main, en, e);
 }
 
-int shoal_engine_open(struct shoal_engine **out, const char *path,
-                      const struct shoal_engine_opts *opts, struct err *e)
+static int open_engine(struct shoal_engine **out, const char *path,
+                       const struct shoal_engine_opts *opts, struct chain *chain, struct err *e)
 {
     struct shoal_engine_opts o = {.size = sizeof(o)};
     struct err own;
@@ -125,6 +129,10 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     struct shoal_engine *en = mem_zalloc(sizeof(*en));
     if (!en)
         return err_set(e, SHOAL_ENOMEM, "out of memory for an engine");
+    if (chain) {
+        en->chain = *chain;
+        chain->ops = NULL;
+    }
     pthread_mutex_init(&en->lock, NULL);
     constraints_init(&en->constraints);
     pthread_cond_init(&en->wake, NULL);
@@ -149,6 +157,7 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
         rc = engine_files_check(en, e); /* it may have changed while it was read */
     }
     en->context_shift = o.context_shift != 0;
+    en->draft_costs.always = o.drafts == SHOAL_DRAFTS_ALWAYS;
     if (rc == 0 && en->context_shift && !(en->lm.ops && en->lm.info.pages_hold_kv))
         rc = err_set(e, SHOAL_EUNSUPPORTED,
                      "context_shift: %s is not computed by the native decoder, whose pages can be "
@@ -168,6 +177,20 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     return 0;
 }
 
+int shoal_engine_open(struct shoal_engine **out, const char *path,
+                      const struct shoal_engine_opts *opts, struct err *e)
+{
+    return open_engine(out, path, opts, NULL, e);
+}
+
+int engine_open_chained(struct shoal_engine **out, const char *path,
+                        const struct shoal_engine_opts *o, struct chain *chain, struct err *e)
+{
+    int rc = open_engine(out, path, o, chain, e);
+    chain_close(chain); /* if the engine did not come to take it */
+    return rc;
+}
+
 void shoal_engine_close(struct shoal_engine *en)
 {
     if (!en)
@@ -180,6 +203,7 @@ void shoal_engine_close(struct shoal_engine *en)
         pthread_join(en->thread, NULL);
     }
     lm_close(&en->lm);
+    chain_close(&en->chain);
     onnx_session_close(en->onnx);
     if (en->specialist.ops)
         en->specialist.ops->close(en->specialist.self);
@@ -190,6 +214,7 @@ void shoal_engine_close(struct shoal_engine *en)
     tokenizer_destroy(en->tokenizer);
     model_file_close(en->file);
     kv_pages_destroy(en->pages);
+    states_destroy(en->states);
     sampler_destroy(en->sampler);
     mem_pages_free(en->kv, en->kv_bytes);
     fair_fini(&en->fair);

@@ -9,8 +9,11 @@
 
 #include "engine/decode/constraint.h"
 #include "engine/cost.h"
+#include "engine/decode/chain.h"
+#include "engine/decode/draft.h"
 #include "engine/fair.h"
 #include "engine/decode/kv_pages.h"
+#include "engine/decode/states.h"
 #include "engine/decode/lm.h"
 #include "engine/decode/sampler.h"
 #include "engine/run_watch.h"
@@ -43,6 +46,7 @@ struct shoal_engine {
     struct model_file *file;
     struct onnx_session *onnx; /* while an ONNX model is being opened */
     struct lm lm;
+    struct chain chain;             /* until the model is open; ops NULL: the whole model is here */
     const struct kern_ops *kernels; /* for the sampler */
     struct tokenizer *tokenizer;
     struct chat_template *chat; /* NULL: chat_error has the reason */
@@ -52,6 +56,8 @@ struct shoal_engine {
     bool tools_in_system;           /* the template reads tools from the system message */
     struct constraints constraints; /* has its own lock */
     struct kv_pages *pages;
+    struct states *states; /* NULL: the model has no recurrent blocks */
+    uint32_t n_states;     /* of the model: one for each slot, then checkpoints; 0: it has none */
     struct sampler *sampler;
     uint8_t *kv; /* NULL: the model keeps its own, and kv_bytes is its limit */
     size_t kv_bytes;
@@ -68,6 +74,7 @@ struct shoal_engine {
     pthread_cond_t wake, finished;
     bool idle;                   /* under lock: the thread sleeps and has not been woken */
     struct shoal_task *incoming; /* newest first */
+    struct page_job *page_jobs;  /* under lock; see decode/page_exchange.h */
     uint32_t n_waiting;          /* incoming and waiting */
     bool stop;
     uint64_t next_serial;
@@ -86,10 +93,14 @@ struct shoal_engine {
     int *run_code;
     uint32_t n_runs;                       /* runs of the current step */
     uint32_t step_decoded, step_prefilled; /* tasks, tokens */
-    bool context_shift;                    /* long answers drop the middle of their context */
-    struct run_watch watch;                /* of the step or the batch */
-    uint32_t shed_pause;                   /* steps until tasks may be ended early again */
-    uint64_t files_next_ns;                /* next time that engine_files_check_at checks */
+    uint32_t step_guessed;                 /* tokens of drafts */
+    struct draft_costs draft_costs;
+    uint32_t guessed_steps;              /* with drafts, so far */
+    uint64_t n_guessed, n_guessed_right; /* so far, for tests */
+    bool context_shift;                  /* long answers drop the middle of their context */
+    struct run_watch watch;              /* of the step or the batch */
+    uint32_t shed_pause;                 /* steps until tasks may be ended early again */
+    uint64_t files_next_ns;              /* next time that engine_files_check_at checks */
     bool files_checked; /* since the last step or batch; see engine_files_check_end */
 };
 

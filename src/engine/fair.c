@@ -215,18 +215,24 @@ struct shoal_task **fair_best(struct fair *f)
     return best ? &best->waiting : NULL;
 }
 
-/* The link to the task that waits longest of those below `floor`; NULL: none, or one is due. */
-static struct shoal_task **oldest_below(const struct fair *f, int32_t floor)
+static bool is_next(const struct shoal_task *t, const struct shoal_task *other)
 {
-    struct shoal_task **oldest = NULL;
+    const uint64_t a = t->client->turn, b = other->client->turn;
+    return a != b ? a < b : t->serial < other->serial;
+}
+
+/* The link to the task below `floor` whose turn it is; NULL: none, or one is due. */
+static struct shoal_task **next_below(const struct fair *f, int32_t floor)
+{
+    struct shoal_task **next = NULL;
     for (uint32_t i = 0; i < f->n_present; i++)
         for (struct shoal_task **at = &f->present[i]->waiting; *at; at = &(*at)->next) {
             if ((*at)->due)
                 return NULL;
-            if ((*at)->priority < floor && (!oldest || (*at)->serial < (*oldest)->serial))
-                oldest = at;
+            if ((*at)->priority < floor && (!next || is_next(*at, *next)))
+                next = at;
         }
-    return oldest;
+    return next;
 }
 
 /* t is no longer due: what it took beyond the grant is missing from the next. */
@@ -257,7 +263,7 @@ void fair_age(struct fair *f, struct shoal_task *const *active, uint32_t n, uint
         floor = active[i]->priority < floor ? active[i]->priority : floor;
     if (n == 0)
         return; /* between two tasks */
-    struct shoal_task **at = oldest_below(f, floor);
+    struct shoal_task **at = next_below(f, floor);
     if (!at) {
         f->put_by = f->put_by < 0.0 ? f->put_by : 0.0;
         return;
@@ -270,6 +276,7 @@ void fair_age(struct fair *f, struct shoal_task *const *active, uint32_t n, uint
         return;
     f->put_by -= grant;
     t->due = true;
+    t->client->turn = ++f->n_due;
     *at = t->next;
     fair_add(f, t);
 }

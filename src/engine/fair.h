@@ -10,10 +10,11 @@
  * preempt a task of a client that runs more than its share.
  *
  * No class of priority waits forever. While tasks wait whose priority is below that of everything
- * that runs, a tenth of the computed tokens is put by for them; when enough is put by, the one that
- * has waited longest is due: it goes first and keeps its place until it is that many tokens
- * further. What has to be computed again after a pause counts against the share, but not as
- * progress.
+ * that runs, a tenth of the computed tokens is put by for them; when enough is put by, one of them
+ * is due: it goes first and keeps its place until it is that many tokens further. Clients take
+ * turns at this, so that one with many tasks does not keep the others waiting; of a client it is
+ * the task that has waited longest. What has to be computed again after a pause counts against the
+ * share, but not as progress.
  *
  * Within a client a short task goes before longer ones that came earlier, also before one that runs
  * if it is a quarter of what that has left. Each of them is overtaken by no more work than its own,
@@ -64,6 +65,7 @@ struct fair_client {
     uint32_t n_active, pages;   /* of its running tasks */
     uint32_t prompt_left;       /* prompt tokens not yet computed, ... */
     uint32_t prompt_part;       /* ... and how many of them may be in this step */
+    uint64_t turn;              /* when a task of it was last due; 0: never */
 };
 
 struct fair {
@@ -75,8 +77,9 @@ struct fair {
     /* the engine's thread */
     struct fair_client *present[FAIR_MAX_CLIENTS + 1];
     uint32_t n_present;
-    double now;    /* clock of the client served last */
-    double put_by; /* tokens for classes that do not run */
+    double now;     /* clock of the client served last */
+    double put_by;  /* tokens for classes that do not run */
+    uint64_t n_due; /* tasks that have been due */
 };
 
 void fair_init(struct fair *f);

@@ -105,6 +105,8 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     uint32_t n_ctx = en->lm.info.n_ctx, room = n_ctx - o->n_tokens;
     t->engine = en;
     t->slot = TASK_NO_SLOT;
+    t->state_from = STATES_NONE;
+    t->passing_page = KV_NO_PAGE;
     atomic_init(&t->refs, 2);
     t->sampling = o->sampling;
     t->n_prompt = t->n_tokens = o->n_tokens;

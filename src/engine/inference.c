@@ -13,6 +13,7 @@
 
 /* Longer texts are a mistake: a model reads a few hundred tokens of them anyway. */
 #define MAX_TEXT_BYTES ((size_t)16 << 20)
+#define MAX_SPEECH_BYTES ((size_t)16 << 10)
 #define MAX_VALUES (1u << 24)
 #define MAX_SAMPLES (1u << 26) /* more than an hour */
 
@@ -28,6 +29,11 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
         if (!o->samples || o->n_samples == 0 || o->n_samples > MAX_SAMPLES)
             return err_set(e, SHOAL_EINVAL, "cannot hear %u samples, expected 1 to %u",
                            o->n_samples, MAX_SAMPLES);
+    } else if (o->kind == SHOAL_KIND_SPEAK && o->text && o->text_bytes > MAX_SPEECH_BYTES) {
+        return err_set(e, SHOAL_ELIMIT,
+                       "the text has %zu bytes, at most %zu are said at a time: cut it at the end "
+                       "of a sentence",
+                       o->text_bytes, MAX_SPEECH_BYTES);
     } else if (!o->text || o->text_bytes > MAX_TEXT_BYTES || o->document_bytes > MAX_TEXT_BYTES) {
         return err_set(
             e, SHOAL_EINVAL,

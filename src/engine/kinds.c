@@ -12,6 +12,7 @@ static const struct {
     {SHOAL_KIND_TAG, "tag"},           {SHOAL_KIND_EMBED, "embed"},
     {SHOAL_KIND_RERANK, "rerank"},     {SHOAL_KIND_SUMMARIZE, "summarize"},
     {SHOAL_KIND_SCORE, "score"},       {SHOAL_KIND_TRANSCRIBE, "transcribe"},
+    {SHOAL_KIND_SPEAK, "speak"},
 };
 
 const char *shoal_kind_name(enum shoal_kind kind)

@@ -98,7 +98,8 @@ void queue_done(struct shoal_engine *en, struct shoal_task *t, int code)
 bool queue_receive(struct shoal_engine *en)
 {
     pthread_mutex_lock(&en->lock);
-    while (!en->stop && !en->incoming && !fair_best(&en->fair) && en->n_active == 0) {
+    while (!en->stop && !en->incoming && !en->page_jobs && !fair_best(&en->fair) &&
+           en->n_active == 0) {
         en->idle = true;
         pthread_cond_wait(&en->wake, &en->lock);
     }

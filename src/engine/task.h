@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "engine/decode/constraint.h"
+#include "engine/decode/draft.h"
 #include "engine/decode/text_out.h"
 #include "shoal/shoal.h"
 
@@ -59,14 +60,18 @@ struct shoal_task {
     bool reported;        /* progress: the first event was sent */
     uint32_t *pages;      /* [n_pages] held */
     uint32_t n_pages, n_published, need_pages;
-    uint32_t slot;     /* while active: its slot in the model, else TASK_NO_SLOT */
-    double charged;    /* charged to its client at the start, see fair.h */
-    uint32_t n_served; /* tokens computed since then */
-    bool due;          /* its class has waited for its share: it goes first, see fair.h */
-    uint32_t reached;  /* tokens computed before it was last preempted */
-    double overtaken;  /* tokens of shorter tasks of its client that went before it */
+    uint32_t state_from;   /* checkpoint that its next run goes on from (states.h), or none */
+    uint32_t passing_page; /* page of its last checkpoint that the next one replaces */
+    uint32_t parts_at;     /* tokens at which its prompt parts from earlier ones; 0: not known */
+    uint32_t slot;         /* while active: its slot in the model, else TASK_NO_SLOT */
+    double charged;        /* charged to its client at the start, see fair.h */
+    uint32_t n_served;     /* tokens computed since then */
+    bool due;              /* its class has waited for its share: it goes first, see fair.h */
+    uint32_t reached;      /* tokens computed before it was last preempted */
+    double overtaken;      /* tokens of shorter tasks of its client that went before it */
     struct text_out text;
     struct constraint_run constraint;
+    struct draft draft;
     uint64_t started_ns, first_token_ns;
 };
 

@@ -3,6 +3,7 @@
  * usage: cuda_check bits FILE...        every model in several grids, steps, batches and kinds of
  * KV
  *        cuda_check small FILE          one case of that, for compute-sanitizer
+ *        cuda_check passes FILE...      one pass of each kind, for a profiler
  *        cuda_check time FILE...        ms a step of decoding, a few batches; prompts
  *
  * Exits with 0 (all as expected), 1 (a difference or an error), 77 (no GPU or no kernels here). */
@@ -14,6 +15,7 @@
 
 #include "base/mem.h"
 #include "engine/cuda/cuda_gpu.h"
+#include "engine/cuda/cuda_pass.h"
 #include "engine/cuda/step_plan.h"
 #include "format/model_open.h"
 
@@ -74,6 +76,9 @@ struct on_gpu {
     struct cuda_gpu *g;
     struct cuda_gpu_grid grid;
     struct step_model m;
+    struct one_model one;  /* used for single tokens if it has layers */
+    struct many_plan many; /* for several tokens, likewise */
+    uint32_t last;
     uint8_t *in_gpu, *in;
     float *logits_gpu, *logits, *work;
     struct step_pass p;
@@ -81,7 +86,7 @@ struct on_gpu {
 
 /* grid.n_blocks 0: the backend's own choice.  False: this grid is not possible here. */
 static bool gpu_open(struct on_gpu *o, const struct decoder *d, struct cuda_gpu_grid grid,
-                     uint32_t tokens)
+                     uint32_t one, uint32_t tokens, bool many)
 {
     struct err e = {0};
     *o = (struct on_gpu){.grid = grid};
@@ -89,25 +94,31 @@ static bool gpu_open(struct on_gpu *o, const struct decoder *d, struct cuda_gpu_
         die("GPU", &e);
     if (!grid.n_blocks)
         o->grid = cuda_gpu_grid(o->g);
+    if (cuda_gpu_one_threads(o->g) == 0)
+        one = 0;
     const struct cuda_gpu_info *info = cuda_gpu_info(o->g);
-    const struct step_place at = {.n_blocks = o->grid.n_blocks,
-                                  .n_threads = cuda_gpu_threads(o->g),
-                                  .cluster = o->grid.cluster,
-                                  .shared_bytes = info->shared_bytes,
-                                  .max_tokens = tokens,
-                                  .place = cuda_gpu_place,
-                                  .ctx = o->g};
+    struct step_place at = {.n_blocks = o->grid.n_blocks,
+                            .n_threads = cuda_gpu_threads(o->g),
+                            .cluster = o->grid.cluster,
+                            .shared_bytes = info->shared_bytes,
+                            .max_tokens = tokens,
+                            .one_blocks = one,
+                            .one_threads = cuda_gpu_one_threads(o->g),
+                            .many_tokens = MAX_BATCH,
+                            .place = cuda_gpu_place,
+                            .ctx = o->g};
     void *p[5] = {0};
-    if (step_plan(&o->m, d, &at, &e) < 0)
+    if (many)
+        cuda_gpu_many_threads(o->g, at.many_threads);
+    if (step_plan(&o->m, &o->one, &o->many, d, &at, &e) < 0)
         die("plan", &e);
-    if (cuda_gpu_prepare(o->g, &o->m, &o->grid, &e) < 0) {
+    if (cuda_gpu_prepare(o->g, &o->m, &o->one, &o->grid, &e) < 0) {
         printf("  grid of %u blocks%s is not possible: %s\n", o->grid.n_blocks,
                o->grid.cluster ? " in a cluster" : "", e.msg);
         cuda_gpu_close(o->g);
         return false;
     }
-    const size_t in =
-        MAX_BATCH * (sizeof(struct step_token) + 4 * N_PAGES / 16 + o->m.dim * sizeof(float));
+    const size_t in = cuda_pass_bytes(MAX_BATCH, N_PAGES * 64, o->m.dim);
     const size_t rows = (size_t)MAX_ROWS * o->m.n_vocab * sizeof(float);
     if (cuda_gpu_place(o->g, &p[0], NULL, N_PAGES * o->m.kv_page_bytes, &e) < 0 ||
         cuda_gpu_place(o->g, &p[1], NULL, in, &e) < 0 ||
@@ -126,6 +137,7 @@ static bool gpu_open(struct on_gpu *o, const struct decoder *d, struct cuda_gpu_
 static void gpu_close(struct on_gpu *o)
 {
     cuda_gpu_close(o->g);
+    many_plan_free(&o->many);
     free(o->work);
 }
 
@@ -134,43 +146,31 @@ static uint32_t gpu_pass(struct on_gpu *o, const struct decoder *d, const struct
                          uint32_t n_runs)
 {
     struct err e = {0};
-    struct step_token *tokens = (void *)o->in;
-    uint32_t n = 0, rows = 0, n_pages = 0, t = 0;
+    const size_t bytes = cuda_pass_write(&o->p, o->in, o->in_gpu, d, runs, n_runs,
+                                         o->many.layers ? o->many.tile : 1, o->work);
+    o->p.logits = o->logits_gpu;
+    o->last = 0;
     for (uint32_t i = 0; i < n_runs; i++)
-        n += runs[i].n;
-    const size_t pages_at = n * sizeof(*tokens);
-    uint32_t *pages = (void *)(o->in + pages_at);
-    for (uint32_t i = 0; i < n_runs; i++) {
-        const uint32_t of_run = (runs[i].pos0 + runs[i].n + 15) / 16;
-        for (uint32_t j = 0; j < runs[i].n; j++)
-            tokens[t++] = (struct step_token){
-                .pos = runs[i].pos0 + j,
-                .run = i,
-                .pages_at = n_pages,
-                .logit_row = j >= runs[i].n - runs[i].n_logits_last ? rows++ : STEP_NO_ROW};
-        memcpy(pages + n_pages, runs[i].pages, of_run * 4);
-        n_pages += of_run;
-    }
-    const size_t x_at = (pages_at + n_pages * 4 + 15) / 16 * 16;
-    float *x = (void *)(o->in + x_at);
-    for (uint32_t i = 0; i < n_runs; i++)
-        for (uint32_t j = 0; j < runs[i].n; j++, x += o->m.dim)
-            decoder_embed(d, (uint32_t)runs[i].tokens[j], runs[i].pos0 + j, x, o->work,
-                          o->work + o->m.dim);
-    o->p = (struct step_pass){.n_tokens = n,
-                              .tokens = (void *)o->in_gpu,
-                              .pages = (void *)(o->in_gpu + pages_at),
-                              .embedded = (void *)(o->in_gpu + x_at),
-                              .logits = o->logits_gpu};
-    if (cuda_gpu_copy_in(o->g, o->in_gpu, o->in, x_at + n * o->m.dim * sizeof(float), &e) < 0)
+        if (runs[i].pos0 + runs[i].n > o->last + 1)
+            o->last = runs[i].pos0 + runs[i].n - 1;
+    if (cuda_gpu_copy_in(o->g, o->in_gpu, o->in, bytes, &e) < 0)
         die("copy", &e);
-    return rows;
+    return o->p.n_wanted;
+}
+
+static int gpu_launch(struct on_gpu *o, struct err *e)
+{
+    if (o->one.layers && o->p.n_tokens == 1 && o->last < o->one.most_keys)
+        return cuda_gpu_one(o->g, &o->m, &o->one, &o->p, e);
+    if (many_plan_fits(&o->many, o->p.n_tokens, o->last))
+        return cuda_gpu_many(o->g, &o->m, &o->many, &o->p, o->last, e);
+    return cuda_gpu_step(o->g, &o->m, &o->p, &o->grid, e);
 }
 
 static void gpu_run(struct on_gpu *o, uint32_t rows)
 {
     struct err e = {0};
-    if (cuda_gpu_step(o->g, &o->m, &o->p, &o->grid, &e) < 0 ||
+    if (gpu_launch(o, &e) < 0 ||
         (rows && cuda_gpu_copy_out(o->g, o->logits, o->logits_gpu,
                                    (size_t)rows * o->m.n_vocab * sizeof(float), &e) < 0) ||
         cuda_gpu_wait(o->g, &e) < 0)
@@ -233,24 +233,36 @@ static int bits(const char *path, bool small, int n_sms)
 {
     const struct {
         struct cuda_gpu_grid grid;
-        uint32_t tokens, batch;
-    } cases[] = {{{0, false}, 0, 64}, {{16, true}, 8, 19},
-                 {{8, true}, 1, 7},   {{(uint32_t)n_sms, false}, 8, 64},
-                 {{3, false}, 5, 33}, {{1, false}, 2, 11}};
+        uint32_t one, tokens, batch;
+        bool many;
+    } cases[] = {{{0, false}, (uint32_t)n_sms, 0, 1, false},
+                 {{0, false}, (uint32_t)n_sms, 0, 64, true},
+                 {{0, false}, 0, 0, 7, true},
+                 {{0, false}, 0, 0, 64, false},
+                 {{16, true}, 0, 8, 19, false},
+                 {{0, false}, 32, 0, 1, true},
+                 {{8, true}, 0, 1, 7, false},
+                 {{(uint32_t)n_sms, false}, 0, 8, 64, false},
+                 {{3, false}, 0, 5, 33, false},
+                 {{1, false}, 0, 2, 11, false}};
     int bad = 0;
     for (int kv = 0; kv < (small ? 1 : 2); kv++) {
         struct model m;
         model_load(&m, path, kv ? KERN_KV_Q8 : KERN_KV_F16, true);
         const uint32_t ctx = decoder_n_ctx(m.cpu), longest = small ? 20 : ctx < 96 ? ctx / 2 : 75;
-        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i += small ? 4 : 1) {
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
             struct on_gpu o;
-            if (!gpu_open(&o, m.rows, cases[i].grid, cases[i].tokens))
+            if (small && i > 3)
+                continue;
+            if (!gpu_open(&o, m.rows, cases[i].grid, cases[i].one, cases[i].tokens, cases[i].many))
                 continue;
             const uint32_t wrong = compare(&m, &o, cases[i].batch, longest, small ? 2 : 12);
             if (wrong)
-                printf("DIFFERENT %s: %u rows, kv %s, %u blocks%s, steps of %u, batch %u\n",
+                printf("DIFFERENT %s: %u rows, kv %s, %u blocks%s, steps of %u, batch %u, one: %u "
+                       "blocks, many %d\n",
                        short_name(path), wrong, kv ? "q8" : "f16", o.grid.n_blocks,
-                       o.grid.cluster ? " (cluster)" : "", o.m.tokens, cases[i].batch);
+                       o.grid.cluster ? " (cluster)" : "", o.m.tokens, cases[i].batch, o.one.blocks,
+                       cases[i].many);
             bad += wrong != 0;
             gpu_close(&o);
         }
@@ -284,7 +296,7 @@ static double step_ms(struct on_gpu *o, struct model *m, uint32_t n_seq, uint32_
     for (int round = 0; round < 3; round++) {
         const double from = now_ms();
         for (uint32_t i = 0; i < times; i++)
-            if (cuda_gpu_step(o->g, &o->m, &o->p, &o->grid, &e) < 0)
+            if (gpu_launch(o, &e) < 0)
                 die("step", &e);
         if (cuda_gpu_wait(o->g, &e) < 0)
             die("step", &e);
@@ -309,48 +321,63 @@ static double pass_ms(struct on_gpu *o, struct model *m, uint32_t pos, uint32_t 
     return (now_ms() - from) / times;
 }
 
-/* Cycles of the first block in one step, if the kernels were compiled with STEP_PROFILE. */
+/* Cycles of the first and of the last block in one step, if the kernels were compiled with
+ * STEP_PROFILE. */
 static void profile(struct on_gpu *o)
 {
-    static const char *const names[] = {"norm qkv/out", "norm ffn", "load",       "qkv",
-                                        "attn_out",     "ffn",      "down",       "output",
-                                        "barrier",      "attend",   "barrier att"};
-    enum { N = sizeof(names) / sizeof(names[0]) };
+    static const char *const step[] = {"norm qkv/out", "norm ffn", "load",        "qkv",
+                                       "attn_out",     "ffn",      "down",        "output",
+                                       "barrier",      "attend",   "barrier att", NULL};
+    static const char *const one[] = {"begin", "norm qkv", "qkv",  "att in", "out",    "norm ffn",
+                                      "ffn",   "ffn in",   "down", "attend", "output", NULL};
+    enum { N = 32 };
+    const char *const *names = o->one.layers ? one : step;
     struct err e = {0};
-    long long *cycles = (void *)o->in, all = 0;
+    long long *cycles = malloc(N * sizeof(*cycles));
     memset(cycles, 0, N * sizeof(*cycles));
     if (cuda_gpu_copy_in(o->g, o->m.scores, cycles, N * sizeof(*cycles), &e) < 0 ||
-        cuda_gpu_step(o->g, &o->m, &o->p, &o->grid, &e) < 0 ||
+        gpu_launch(o, &e) < 0 ||
         cuda_gpu_copy_out(o->g, cycles, o->m.scores, N * sizeof(*cycles), &e) < 0 ||
         cuda_gpu_wait(o->g, &e) < 0)
         die("profile", &e);
-    for (int i = 0; i < N; i++)
-        all += cycles[i];
-    printf("  cycles %lld:", all);
-    for (int i = 0; i < N; i++)
-        printf(" %s %lld%s", names[i], cycles[i], i + 1 < N ? "," : "\n");
+    for (int half = 0; half < (o->one.layers ? 2 : 1); half++) {
+        long long all = 0;
+        for (int i = 0; names[i]; i++)
+            all += cycles[16 * half + i];
+        printf("  %s block %lld:", half ? "last" : "first", all);
+        for (int i = 0; names[i]; i++)
+            printf(" %s %lld%s", names[i], cycles[16 * half + i], names[i + 1] ? "," : "\n");
+    }
+    free(cycles);
 }
 
 static void times(const char *path, int n_sms)
 {
-    const struct cuda_gpu_grid grids[] = {
-        {16, true}, {8, true}, {66, false}, {(uint32_t)n_sms, false}};
+    const uint32_t n = (uint32_t)n_sms;
+    const struct {
+        struct cuda_gpu_grid grid;
+        uint32_t one;
+    } grids[] = {{{n, false}, n}, {{n, false}, 64}, {{n, false}, 0}, {{16, true}, 0}};
+    const char *only = getenv("CUDA_CHECK_GRIDS"); /* how many of them */
     struct model m;
     model_load(&m, path, KERN_KV_F16, false);
     const struct decoder_sizes sizes = decoder_sizes(m.rows);
     printf("time %s: %.1f MB of weights by rows; ms a step\n", short_name(path),
            (double)sizes.weights / 1e6);
     printf("  columns: sequences@position, a prompt of 512 tokens, a whole pass with its copies\n");
-    printf("  %-14s %8s %8s %8s %8s %8s %8s %8s %8s\n", "blocks", "1@16", "1@500", "1@1500", "4@16",
-           "8@16", "16@16", "512", "pass1");
+    printf("  %-11s %8s %8s %8s %8s %8s %8s %8s %8s\n", "step/one", "1@16", "1@500", "1@1500",
+           "4@16", "8@16", "16@16", "512", "pass1");
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
         struct on_gpu o;
-        if (sizes.weights > (size_t)400 << 20 && grids[i].cluster)
+        if (only && i >= strtoul(only, NULL, 10))
+            break;
+        if (sizes.weights > (size_t)400 << 20 && grids[i].grid.cluster)
             continue;
-        if (!gpu_open(&o, m.rows, grids[i], 0))
+        if (!gpu_open(&o, m.rows, grids[i].grid, grids[i].one, 0, i == 0))
             continue;
         const bool longer = decoder_n_ctx(m.rows) > 1600;
-        printf("  %3u%-11s", grids[i].n_blocks, grids[i].cluster ? " cluster" : "");
+        printf("  %3u%-2s/%3u  ", grids[i].grid.n_blocks, grids[i].grid.cluster ? "c" : "",
+               o.one.blocks);
         printf(" %8.4f", step_ms(&o, &m, 1, 1, 16, 100));
         if (getenv("STEP_PROFILE")) {
             printf("\n");
@@ -360,6 +387,11 @@ static void times(const char *path, int n_sms)
         }
         printf(" %8.4f", decoder_n_ctx(m.rows) > 501 ? step_ms(&o, &m, 1, 1, 500, 50) : NAN);
         printf(" %8.4f", longer ? step_ms(&o, &m, 1, 1, 1500, 20) : NAN);
+        if (getenv("CUDA_CHECK_ONE")) {
+            printf("\n");
+            gpu_close(&o);
+            continue;
+        }
         printf(" %8.4f", step_ms(&o, &m, 4, 1, 16, 50));
         printf(" %8.4f", step_ms(&o, &m, 8, 1, 16, 50));
         printf(" %8.4f", step_ms(&o, &m, 16, 1, 16, 20));
@@ -371,13 +403,29 @@ static void times(const char *path, int n_sms)
     model_close(&m);
 }
 
+/* One pass of each kind, for a profiler. */
+static void passes(const char *path, int n_sms)
+{
+    struct model m;
+    struct on_gpu o;
+    model_load(&m, path, KERN_KV_F16, false);
+    if (gpu_open(&o, m.rows, (struct cuda_gpu_grid){(uint32_t)n_sms, false}, (uint32_t)n_sms, 0,
+                 true)) {
+        (void)step_ms(&o, &m, 1, 1, 16, 1);
+        (void)step_ms(&o, &m, 1, 512, 0, 1);
+        (void)step_ms(&o, &m, 4, 1, 16, 1);
+        gpu_close(&o);
+    }
+    model_close(&m);
+}
+
 int main(int argc, char **argv)
 {
     struct cuda_gpu_info info;
     struct err e = {0};
     int bad = 0;
     if (argc < 3) {
-        fprintf(stderr, "usage: cuda_check bits|small|time FILE...\n");
+        fprintf(stderr, "usage: cuda_check bits|small|passes|time FILE...\n");
         return 2;
     }
     if (cuda_gpu_describe(&info, &e) < 0 || !cuda_gpu_has_code()) {
@@ -395,6 +443,8 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[1], "time") == 0)
             times(argv[i], info.n_sms);
+        else if (strcmp(argv[1], "passes") == 0)
+            passes(argv[i], info.n_sms);
         else
             bad |= bits(argv[i], strcmp(argv[1], "small") == 0, info.n_sms);
     }

@@ -21,10 +21,13 @@ struct placed {
 struct cuda_gpu {
     struct cuda_lib *lib;
     struct cuda_gpu_info info;
-    int device, threads;
+    int device, threads, one_threads;
+    uint32_t tag; /* of the next exchange of the kernel of one token */
     struct cu_context *context;
     struct cu_module *module;
-    struct cu_function *step;
+    struct cu_function *step, *one, *one_q8; /* one: NULL without */
+    struct cu_function *many[MANY_KERNELS];
+    int many_threads[MANY_KERNELS]; /* 0: without */
     struct cu_stream *stream;
     struct placed *placed;
     size_t n_placed, cap_placed;
@@ -101,6 +104,34 @@ static int read_code(uint8_t **out, const char *path, struct err *e)
     return err_set(e, SHOAL_ENOTFOUND, "SHOAL_CUDA_CODE: cannot read %s; unset it", path);
 }
 
+/* The kernels of many tokens, if this GPU has tensor cores for them. */
+static int load_many(struct cuda_gpu *g, struct err *e)
+{
+    static const char *const names[MANY_KERNELS] = {[MANY_INPUT] = "shoal_many_input",
+                                                    [MANY_PRODUCT] = "shoal_many_product",
+                                                    [MANY_PRODUCT_THIN] = "shoal_many_product_thin",
+                                                    [MANY_TURN] = "shoal_many_turn",
+                                                    [MANY_ATTEND] = "shoal_many_attend"};
+    int rc = 0;
+    if (g->info.major < 8)
+        return 0;
+    for (int i = 0; i < MANY_KERNELS; i++)
+        if (g->lib->api.module_function(&g->many[i], g->module, names[i]) != 0)
+            return 0;
+    for (int i = 0; rc == 0 && i < MANY_KERNELS; i++) {
+        rc = cuda_lib_check(g->lib,
+                            g->lib->api.function_set(g->many[i], CU_FUNCTION_SHARED_BYTES,
+                                                     (int)g->info.shared_bytes),
+                            "cannot use the GPU's shared memory", e);
+        if (rc == 0)
+            rc = cuda_lib_check(
+                g->lib,
+                g->lib->api.function_get(&g->many_threads[i], CU_FUNCTION_THREADS, g->many[i]),
+                "cannot read the size of a block", e);
+    }
+    return rc;
+}
+
 static int load_code(struct cuda_gpu *g, struct err *e)
 {
     const char *path = code_file();
@@ -121,7 +152,13 @@ static int load_code(struct cuda_gpu *g, struct err *e)
         rc = cuda_lib_check(g->lib,
                             g->lib->api.function_get(&g->threads, CU_FUNCTION_THREADS, g->step),
                             "cannot read the size of a block", e);
-    return rc;
+    if (rc == 0 && g->info.clusters && /* it needs what came with clusters */
+        g->lib->api.module_function(&g->one_q8, g->module, "shoal_one_q8") == 0 &&
+        g->lib->api.module_function(&g->one, g->module, "shoal_one") == 0)
+        rc = cuda_lib_check(g->lib,
+                            g->lib->api.function_get(&g->one_threads, CU_FUNCTION_THREADS, g->one),
+                            "cannot read the size of a block", e);
+    return rc < 0 ? rc : load_many(g, e);
 }
 
 int cuda_gpu_open(struct cuda_gpu **out, struct err *e)
@@ -130,6 +167,7 @@ int cuda_gpu_open(struct cuda_gpu **out, struct err *e)
     struct cuda_gpu *g = mem_zalloc(sizeof(*g));
     if (!g)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a GPU");
+    g->tag = 1;
     int rc = cuda_lib_open(&g->lib, e);
     if (rc == 0)
         rc = describe(&g->info, g->lib, &g->device, e);
@@ -187,6 +225,17 @@ uint32_t cuda_gpu_threads(const struct cuda_gpu *g)
     return (uint32_t)g->threads;
 }
 
+uint32_t cuda_gpu_one_threads(const struct cuda_gpu *g)
+{
+    return g->one ? (uint32_t)g->one_threads : 0;
+}
+
+void cuda_gpu_many_threads(const struct cuda_gpu *g, uint32_t *threads)
+{
+    for (int i = 0; i < MANY_KERNELS; i++)
+        threads[i] = (uint32_t)g->many_threads[i];
+}
+
 size_t cuda_gpu_free_bytes(struct cuda_gpu *g)
 {
     size_t left = 0, all = 0;
@@ -239,15 +288,16 @@ int cuda_gpu_pin(struct cuda_gpu *g, void **out, size_t bytes, struct err *e)
 
 /* ---- launches ------------------------------------------------------------------------------ */
 
-static struct cu_launch_config config_of(const struct cuda_gpu *g, const struct cuda_gpu_grid *grid,
-                                         uint32_t shared_bytes, struct cu_launch_attribute *a)
+static struct cu_launch_config config_of(const struct cuda_gpu *g, int threads,
+                                         const struct cuda_gpu_grid *grid, uint32_t shared_bytes,
+                                         struct cu_launch_attribute *a)
 {
     *a = (struct cu_launch_attribute){.id = CU_LAUNCH_COOPERATIVE, .value.flag = 1};
     if (grid->cluster)
         *a = (struct cu_launch_attribute){.id = CU_LAUNCH_CLUSTER,
                                           .value.dims = {grid->n_blocks, 1, 1}};
     return (struct cu_launch_config){.grid = {grid->n_blocks, 1, 1},
-                                     .block = {(uint32_t)g->threads, 1, 1},
+                                     .block = {(uint32_t)threads, 1, 1},
                                      .shared_bytes = shared_bytes,
                                      .stream = g->stream,
                                      .attributes = a,
@@ -259,26 +309,36 @@ struct cuda_gpu_grid cuda_gpu_grid(const struct cuda_gpu *g)
     return (struct cuda_gpu_grid){(uint32_t)g->info.n_sms, false};
 }
 
-int cuda_gpu_prepare(struct cuda_gpu *g, const struct step_model *m,
-                     const struct cuda_gpu_grid *grid, struct err *e)
+static int prepare(struct cuda_gpu *g, struct cu_function *f, int threads, uint32_t shared_bytes,
+                   const struct cuda_gpu_grid *grid, struct err *e)
 {
     struct cu_launch_attribute a;
-    const struct cu_launch_config config = config_of(g, grid, m->shared.bytes, &a);
-    int n = 0, rc = cuda_lib_check(g->lib,
-                                   g->lib->api.function_set(g->step, CU_FUNCTION_SHARED_BYTES,
-                                                            (int)g->info.shared_bytes),
-                                   "cannot use the GPU's shared memory", e);
+    const struct cu_launch_config config = config_of(g, threads, grid, shared_bytes, &a);
+    int n = 0, rc = cuda_lib_check(
+                   g->lib,
+                   g->lib->api.function_set(f, CU_FUNCTION_SHARED_BYTES, (int)g->info.shared_bytes),
+                   "cannot use the GPU's shared memory", e);
     if (rc < 0 || !grid->cluster)
         return rc;
-    rc = cuda_lib_check(g->lib, g->lib->api.function_set(g->step, CU_FUNCTION_ANY_CLUSTER, 1),
+    rc = cuda_lib_check(g->lib, g->lib->api.function_set(f, CU_FUNCTION_ANY_CLUSTER, 1),
                         "cannot form a large cluster", e);
     if (rc == 0)
-        rc = cuda_lib_check(g->lib, g->lib->api.cluster_count(&n, g->step, &config),
+        rc = cuda_lib_check(g->lib, g->lib->api.cluster_count(&n, f, &config),
                             "cannot form a cluster", e);
     if (rc == 0 && n < 1)
         rc = err_set(e, SHOAL_EUNSUPPORTED, "the GPU has no room for a cluster of %u blocks",
                      grid->n_blocks);
     return rc;
+}
+
+int cuda_gpu_prepare(struct cuda_gpu *g, const struct step_model *m, const struct one_model *o,
+                     const struct cuda_gpu_grid *grid, struct err *e)
+{
+    int rc = prepare(g, g->step, g->threads, m->shared.bytes, grid, e);
+    if (rc < 0 || !o || !o->layers)
+        return rc;
+    const struct cuda_gpu_grid one = {o->blocks, false};
+    return prepare(g, o->q8 ? g->one_q8 : g->one, g->one_threads, o->shared.bytes, &one, e);
 }
 
 int cuda_gpu_copy_in(struct cuda_gpu *g, void *to, const void *from, size_t bytes, struct err *e)
@@ -299,12 +359,53 @@ int cuda_gpu_step(struct cuda_gpu *g, const struct step_model *m, const struct s
                   const struct cuda_gpu_grid *grid, struct err *e)
 {
     struct cu_launch_attribute a;
-    const struct cu_launch_config config = config_of(g, grid, m->shared.bytes, &a);
+    const struct cu_launch_config config = config_of(g, g->threads, grid, m->shared.bytes, &a);
     struct step_model model = *m;
     struct step_pass pass = *p;
     void *params[] = {&model, &pass};
     return cuda_lib_check(g->lib, g->lib->api.launch(&config, g->step, params, NULL),
                           "cannot launch the step", e);
+}
+
+int cuda_gpu_one(struct cuda_gpu *g, const struct step_model *m, const struct one_model *o,
+                 const struct step_pass *p, struct err *e)
+{
+    struct cu_launch_attribute a;
+    const struct cuda_gpu_grid grid = {o->blocks, false};
+    const struct cu_launch_config config = config_of(g, g->one_threads, &grid, o->shared.bytes, &a);
+    struct step_model model = *m;
+    struct one_model one = *o;
+    struct step_pass pass = *p;
+    void *params[] = {&model, &one, &pass, &g->tag};
+    int rc = cuda_lib_check(g->lib,
+                            g->lib->api.launch(&config, o->q8 ? g->one_q8 : g->one, params, NULL),
+                            "cannot launch the step", e);
+    g->tag += m->n_layers * ONE_BUFFERS;
+    return rc;
+}
+
+static int launch_many(void *gpu, enum many_kernel kernel, uint32_t blocks, uint32_t shared_bytes,
+                       const void *param, struct err *e)
+{
+    struct cuda_gpu *g = gpu;
+    /* it may begin while the kernel before ends: it waits for that itself */
+    struct cu_launch_attribute a = {.id = CU_LAUNCH_EARLY, .value.flag = 1};
+    const struct cu_launch_config config = {.grid = {blocks, 1, 1},
+                                            .block = {(uint32_t)g->many_threads[kernel], 1, 1},
+                                            .shared_bytes = shared_bytes,
+                                            .stream = g->stream,
+                                            .attributes = &a,
+                                            .n_attributes = g->info.major >= 9 ? 1 : 0};
+    void *params[] = {(void *)(uintptr_t)param};
+    return cuda_lib_check(g->lib, g->lib->api.launch(&config, g->many[kernel], params, NULL),
+                          "cannot launch a kernel", e);
+}
+
+int cuda_gpu_many(struct cuda_gpu *g, const struct step_model *m, const struct many_plan *k,
+                  const struct step_pass *p, uint32_t last, struct err *e)
+{
+    const struct many_launcher to = {.launch = launch_many, .ctx = g};
+    return many_run(k, m, p, last, &to, e);
 }
 
 int cuda_gpu_wait(struct cuda_gpu *g, struct err *e)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 
 #include "engine/cuda/cuda_api.h"
+#include "engine/cuda/many_plan.h"
+#include "engine/cuda/one.h"
 #include "engine/cuda/step.h"
 
 struct cuda_gpu_info {
@@ -35,6 +37,10 @@ SHOAL_MUST_CHECK int cuda_gpu_use(struct cuda_gpu *g, struct err *e);
 
 /* Threads of a block of the step kernel. */
 uint32_t cuda_gpu_threads(const struct cuda_gpu *g);
+/* The same of the kernel of one token; 0: there is none for this GPU. */
+uint32_t cuda_gpu_one_threads(const struct cuda_gpu *g);
+/* The same of the kernels of many tokens, MANY_KERNELS of them. */
+void cuda_gpu_many_threads(const struct cuda_gpu *g, uint32_t *threads);
 size_t cuda_gpu_free_bytes(struct cuda_gpu *g);
 /* Memory of the GPU with a copy of `from`, if that is not NULL; freed by close (step_place.place).
  */
@@ -50,9 +56,10 @@ struct cuda_gpu_grid {
 };
 /* A block for every multiprocessor: so far that was the fastest for all sizes (docs/CUDA.md). */
 struct cuda_gpu_grid cuda_gpu_grid(const struct cuda_gpu *g);
-/* Must precede the first step with this much shared memory. */
+/* Must precede the first step with this much shared memory; o: or NULL. */
 SHOAL_MUST_CHECK int cuda_gpu_prepare(struct cuda_gpu *g, const struct step_model *m,
-                                      const struct cuda_gpu_grid *grid, struct err *e);
+                                      const struct one_model *o, const struct cuda_gpu_grid *grid,
+                                      struct err *e);
 
 /* These only queue; cuda_gpu_wait waits for all. */
 SHOAL_MUST_CHECK int cuda_gpu_copy_in(struct cuda_gpu *g, void *to, const void *from, size_t bytes,
@@ -62,6 +69,14 @@ SHOAL_MUST_CHECK int cuda_gpu_copy_out(struct cuda_gpu *g, void *to, const void 
 SHOAL_MUST_CHECK int cuda_gpu_step(struct cuda_gpu *g, const struct step_model *m,
                                    const struct step_pass *p, const struct cuda_gpu_grid *grid,
                                    struct err *e);
+/* The kernel of one token, for a pass with one token whose position is under o->most_keys. */
+SHOAL_MUST_CHECK int cuda_gpu_one(struct cuda_gpu *g, const struct step_model *m,
+                                  const struct one_model *o, const struct step_pass *p,
+                                  struct err *e);
+/* The kernels of many tokens (many_plan_fits).  last: the highest position of the pass. */
+SHOAL_MUST_CHECK int cuda_gpu_many(struct cuda_gpu *g, const struct step_model *m,
+                                   const struct many_plan *k, const struct step_pass *p,
+                                   uint32_t last, struct err *e);
 SHOAL_MUST_CHECK int cuda_gpu_wait(struct cuda_gpu *g, struct err *e);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/cuda/cuda_pass.h"
 #include "engine/cuda/step_plan.h"
 
 struct cuda_lm {
@@ -13,6 +14,8 @@ struct cuda_lm {
     struct cuda_gpu *g;
     struct cuda_gpu_grid grid;
     struct step_model m;
+    struct one_model one;
+    struct many_plan many;
     uint32_t max_batch, max_logits;
     size_t max_pages; /* page numbers of a pass */
     uint8_t *in;      /* of the host: tokens, page numbers, embedded vectors */
@@ -24,64 +27,36 @@ struct cuda_lm {
     bool broken;
 };
 
-static size_t round16(size_t n)
+/* The kernel that suits the pass best. */
+static int launch(struct cuda_lm *lm, const struct step_pass *p, struct err *e)
 {
-    return (n + 15) / 16 * 16;
-}
-
-/* Writes what the kernel reads into lm->in; returns the bytes. */
-static size_t lay_out(struct cuda_lm *lm, const struct lm_pass *pass, struct step_pass *p,
-                      uint32_t *n_logits)
-{
-    const uint32_t dim = lm->m.dim;
-    struct step_token *tokens = (struct step_token *)(void *)lm->in;
-    uint32_t n = 0, n_pages = 0, rows = 0;
-    for (uint32_t i = 0; i < pass->n_runs; i++)
-        n += pass->runs[i].n;
-    const size_t pages_at = round16(n * sizeof(*tokens));
-    uint32_t *pages = (uint32_t *)(void *)(lm->in + pages_at), t = 0;
-    for (uint32_t i = 0; i < pass->n_runs; i++) {
-        const struct decoder_run *r = &pass->runs[i];
-        const uint32_t of_run = (r->pos0 + r->n + KERN_PAGE - 1) / KERN_PAGE;
-        for (uint32_t j = 0; j < r->n; j++)
-            tokens[t++] = (struct step_token){
-                .pos = r->pos0 + j,
-                .run = i,
-                .pages_at = n_pages,
-                .logit_row = j >= r->n - r->n_logits_last ? rows++ : STEP_NO_ROW};
-        memcpy(pages + n_pages, r->pages, of_run * sizeof(*pages));
-        n_pages += of_run;
-    }
-    const size_t embedded_at = pages_at + round16(n_pages * sizeof(*pages));
-    float *x = (float *)(void *)(lm->in + embedded_at);
-    for (uint32_t i = 0; i < pass->n_runs; i++)
-        for (uint32_t j = 0; j < pass->runs[i].n; j++, x += dim)
-            decoder_embed(lm->d, (uint32_t)pass->runs[i].tokens[j], pass->runs[i].pos0 + j, x,
-                          lm->work, lm->work + dim);
-    *p = (struct step_pass){.n_tokens = n,
-                            .tokens = (const struct step_token *)(void *)lm->in_gpu,
-                            .pages = (const uint32_t *)(void *)(lm->in_gpu + pages_at),
-                            .embedded = (const float *)(void *)(lm->in_gpu + embedded_at),
-                            .logits = lm->logits_gpu};
-    *n_logits = rows;
-    return embedded_at + (size_t)n * dim * sizeof(float);
+    const struct step_token *tokens = (const struct step_token *)(const void *)lm->in;
+    uint32_t last = 0;
+    for (uint32_t t = 0; t < p->n_tokens; t++)
+        last = tokens[t].pos > last ? tokens[t].pos : last;
+    if (lm->one.layers && p->n_tokens == 1 && last < lm->one.most_keys)
+        return cuda_gpu_one(lm->g, &lm->m, &lm->one, p, e);
+    if (many_plan_fits(&lm->many, p->n_tokens, last))
+        return cuda_gpu_many(lm->g, &lm->m, &lm->many, p, last, e);
+    return cuda_gpu_step(lm->g, &lm->m, p, &lm->grid, e);
 }
 
 static int compute(struct cuda_lm *lm, const struct lm_pass *pass, struct err *e)
 {
     struct step_pass p;
-    uint32_t rows;
-    const size_t bytes = lay_out(lm, pass, &p, &rows);
+    const size_t bytes = cuda_pass_write(&p, lm->in, lm->in_gpu, lm->d, pass->runs, pass->n_runs,
+                                         lm->many.layers ? lm->many.tile : 1, lm->work);
+    p.logits = lm->logits_gpu;
     if (p.n_tokens == 0)
         return 0;
     int rc = cuda_gpu_use(lm->g, e);
     if (rc == 0)
         rc = cuda_gpu_copy_in(lm->g, lm->in_gpu, lm->in, bytes, e);
     if (rc == 0)
-        rc = cuda_gpu_step(lm->g, &lm->m, &p, &lm->grid, e);
-    if (rc == 0 && rows)
+        rc = launch(lm, &p, e);
+    if (rc == 0 && p.n_wanted)
         rc = cuda_gpu_copy_out(lm->g, lm->logits, lm->logits_gpu,
-                               (size_t)rows * lm->m.n_vocab * sizeof(float), e);
+                               (size_t)p.n_wanted * lm->m.n_vocab * sizeof(float), e);
     return rc < 0 ? rc : cuda_gpu_wait(lm->g, e);
 }
 
@@ -111,6 +86,7 @@ static void lm_destroy(void *impl)
     struct cuda_lm *lm = impl;
     cuda_gpu_close(lm->g);
     decoder_destroy(lm->d);
+    many_plan_free(&lm->many);
     mem_free(lm->work);
     mem_free(lm);
 }
@@ -120,9 +96,7 @@ static int reserve(struct cuda_lm *lm, uint32_t n_pages, struct err *e)
     const struct decoder_parts d = decoder_parts(lm->d);
     const uint32_t of_run = (d.n_ctx + KERN_PAGE - 1) / KERN_PAGE;
     lm->max_pages = (size_t)of_run * lm->max_logits + lm->max_batch;
-    const size_t in = round16(lm->max_batch * sizeof(struct step_token)) +
-                      round16(lm->max_pages * sizeof(uint32_t)) +
-                      (size_t)lm->max_batch * lm->m.dim * sizeof(float);
+    const size_t in = cuda_pass_bytes(lm->max_batch, lm->max_pages, lm->m.dim);
     const size_t rows = (size_t)lm->max_logits * lm->m.n_vocab * sizeof(float);
     void *at = NULL;
     int rc = cuda_gpu_place(lm->g, &at, NULL, n_pages * d.kv_page_bytes, e);
@@ -184,15 +158,19 @@ int cuda_lm_create(struct lm *out, struct decoder *d, struct cuda_gpu *g, uint32
     lm->grid = cuda_gpu_grid(g);
     snprintf(lm->label, sizeof(lm->label), "cuda sm_%d%d, %s", info->major, info->minor,
              info->name);
-    const struct step_place at = {.n_blocks = lm->grid.n_blocks,
-                                  .n_threads = cuda_gpu_threads(g),
-                                  .cluster = lm->grid.cluster,
-                                  .shared_bytes = info->shared_bytes,
-                                  .place = cuda_gpu_place,
-                                  .ctx = g};
-    int rc = step_plan(&lm->m, d, &at, e);
+    struct step_place at = {.n_blocks = lm->grid.n_blocks,
+                            .n_threads = cuda_gpu_threads(g),
+                            .cluster = lm->grid.cluster,
+                            .shared_bytes = info->shared_bytes,
+                            .one_blocks = cuda_gpu_one_threads(g) ? (uint32_t)info->n_sms : 0,
+                            .one_threads = cuda_gpu_one_threads(g),
+                            .many_tokens = lm->max_batch,
+                            .place = cuda_gpu_place,
+                            .ctx = g};
+    cuda_gpu_many_threads(g, at.many_threads);
+    int rc = step_plan(&lm->m, &lm->one, &lm->many, d, &at, e);
     if (rc == 0)
-        rc = cuda_gpu_prepare(g, &lm->m, &lm->grid, e);
+        rc = cuda_gpu_prepare(g, &lm->m, &lm->one, &lm->grid, e);
     if (rc == 0)
         rc = reserve(lm, n_pages, e);
     if (rc < 0) {

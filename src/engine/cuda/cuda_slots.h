@@ -38,6 +38,7 @@ enum { /* attributes of a function */
 enum { /* attributes of a launch */
        CU_LAUNCH_COOPERATIVE = 2,
        CU_LAUNCH_CLUSTER = 4,
+       CU_LAUNCH_EARLY = 6, /* programmatic stream serialization */
 };
 
 struct cu_launch_attribute {

@@ -26,6 +26,8 @@
 #define STEP_PARAM const __grid_constant__
 extern __shared__ __align__(128) unsigned char step_shared_memory[];
 #define STEP_UNROLL(n) _Pragma("unroll")
+#define STEP_ROLLED _Pragma("unroll 1")
+#define STEP_UNROLL_TWO _Pragma("unroll 2")
 
 /* Weights are read once a step: they pass the first cache by, but may stay in the second. */
 static __device__ __forceinline__ uint4 step_stream16(const void *p)
@@ -123,6 +125,14 @@ STEP_FN float step_warp_max(float v)
     for (int half = 16; half >= 1; half /= 2)
         v = step_max(v, __shfl_xor_sync(STEP_ALL, v, half));
     return v;
+}
+
+/* Between two looks at what another block writes. */
+STEP_FN void step_pause(void)
+{
+#ifdef STEP_EMULATED
+    step_emulated_pause();
+#endif
 }
 
 /* ---- barrier over all blocks ---------------------------------------------------------------- */
@@ -306,15 +316,18 @@ STEP_FN float2 step_norm_factor(const float *x, uint32_t n, float eps, uint32_t 
     float mean = 0.0f, ss = 0.0f;
     if (layer_norm) {
         float sum = 0.0f;
+        STEP_ROLLED
         for (uint32_t i = lane; i < n; i += 16)
             sum = __fadd_rn(sum, x[i]);
         mean = __fdiv_rn(step_sum16(sum), (float)n);
+        STEP_ROLLED
         for (uint32_t i = lane; i < n; i += 16) {
             const float d = __fsub_rn(x[i], mean);
             ss = __fmaf_rn(d, d, ss);
         }
     } else {
         uint32_t i = lane;
+        STEP_ROLLED
         for (; i + 112 < n; i += 128) { /* loads first: only the sum is a chain */
             float v[8];
             STEP_UNROLL(8)
@@ -324,6 +337,7 @@ STEP_FN float2 step_norm_factor(const float *x, uint32_t n, float eps, uint32_t 
             for (int k = 0; k < 8; k++)
                 ss = __fmaf_rn(v[k], v[k], ss);
         }
+        STEP_ROLLED
         for (; i < n; i += 16)
             ss = __fmaf_rn(x[i], x[i], ss);
     }
@@ -586,10 +600,9 @@ STEP_FN uint32_t step_spread(uint32_t bits, int to)
 }
 
 /* Columns 16 * half .. of a block of 5 or 6 bits: its nibbles with the high bits added. */
-STEP_FN uint4 step_high(const struct step_rows *w, uint4 low, const uint8_t *high, int half)
+STEP_FN uint4 step_high(uint32_t fmt, uint4 low, uint2 h, int half)
 {
-    if (w->fmt == STEP_Q6) {
-        const uint2 h = __ldg((const uint2 *)high);
+    if (fmt == STEP_Q6) {
         /* byte c of high has the bits of columns c, c + 8, c + 16, c + 24 */
         const int s = 4 * half;
         low.x |= (h.x >> s & 0x03030303u) << 4;
@@ -597,11 +610,11 @@ STEP_FN uint4 step_high(const struct step_rows *w, uint4 low, const uint8_t *hig
         low.z |= (h.x >> (s + 2) & 0x03030303u) << 4;
         low.w |= (h.y >> (s + 2) & 0x03030303u) << 4;
     } else {
-        const uint32_t h = __ldg((const uint32_t *)high) >> (16 * half);
-        low.x |= step_spread(h, 4);
-        low.y |= step_spread(h >> 4, 4);
-        low.z |= step_spread(h >> 8, 4);
-        low.w |= step_spread(h >> 12, 4);
+        h.x >>= 16 * half;
+        low.x |= step_spread(h.x, 4);
+        low.y |= step_spread(h.x >> 4, 4);
+        low.z |= step_spread(h.x >> 8, 4);
+        low.w |= step_spread(h.x >> 12, 4);
     }
     return low;
 }
@@ -661,8 +674,11 @@ STEP_FN void step_piece_q56(const struct step_block *b, const struct step_rows *
     q.y = __ldg((const uint32_t *)at + 1);
     q.z = __ldg((const uint32_t *)at + 2);
     q.w = __ldg((const uint32_t *)at + 3);
-    const uint4 low = step_high(w, step_nibbles(q, 0), at + 16, 0);
-    const uint4 high = step_high(w, step_nibbles(q, 4), at + 16, 1);
+    uint2 h;
+    h.x = __ldg((const uint32_t *)at + 4);
+    h.y = w->fmt == STEP_Q6 ? __ldg((const uint32_t *)at + 5) : 0;
+    const uint4 low = step_high(w->fmt, step_nibbles(q, 0), h, 0);
+    const uint4 high = step_high(w->fmt, step_nibbles(q, 4), h, 1);
     for (uint32_t t = 0; t < nt; t++) {
         const uint4 *a = (const uint4 *)(b->xq + t * b->ld) + 2 * j;
         const int32_t *sums = b->sums + t * (b->ld / 16) + 2 * j;
@@ -787,11 +803,11 @@ STEP_FN void step_make_terms(const struct step_block *b, const struct step_rows 
     }
 }
 
-/* The sum of a row's terms, in order. */
-STEP_FN float step_chain(const float2 *e, uint32_t n)
+/* acc and a row's terms, added in order. */
+STEP_FN float step_chain(const float2 *e, uint32_t n, float acc)
 {
-    float acc = 0.0f;
     uint32_t i = 0;
+    STEP_ROLLED
     for (; i + 8 <= n; i += 8) {
         float2 v[8];
         STEP_UNROLL(8)
@@ -801,6 +817,7 @@ STEP_FN float step_chain(const float2 *e, uint32_t n)
         for (int u = 0; u < 8; u++)
             acc = __fmaf_rn(v[u].x, v[u].y, acc);
     }
+    STEP_ROLLED
     for (; i < n; i++)
         acc = __fmaf_rn(e[i].x, e[i].y, acc);
     return acc;
@@ -860,7 +877,7 @@ STEP_FN void step_add_up(const struct step_block *b, const struct step_rows *w, 
         float v = 0.0f, gate = 0.0f;
         for (uint32_t half = 0; half < each; half++, e += nt * stride) {
             gate = v;
-            v = step_finish_row(w, k0 + k + half, step_chain(e, n));
+            v = step_finish_row(w, k0 + k + half, step_chain(e, n, 0.0f));
         }
         step_emit(o, t, w->first + (k0 + k) / each, w->pairs, gate, v);
     }
@@ -1047,20 +1064,21 @@ struct step_unit {
     const uint32_t *pages;
 };
 
-/* Norm and rotation of one head in shared memory, by one warp. */
-STEP_FN void step_prepare_head(const struct step_model *m, const struct step_layer *l, float *x,
-                               uint32_t pos, const float *norm)
+/* Norm and rotation of one head in shared memory, by one warp; cs: of its position. */
+STEP_FN void step_prepare_head(const struct step_model *m, const float *cs, float *x,
+                               const float *norm)
 {
     const uint32_t lane = threadIdx.x & 31, hd = m->head_dim, rot = m->rope_dim;
     if (norm) {
         const float2 f = step_norm_factor(x, hd, m->norm_eps, 0);
         __syncwarp();
+        STEP_ROLLED
         for (uint32_t i = lane; i < hd; i += 32)
             x[i] = __fmul_rn(__fmul_rn(x[i], f.y), norm[i]);
         __syncwarp();
     }
     if (rot) {
-        const float *cs = m->rope[l->local_rope] + (uint64_t)pos * 2 * rot;
+        STEP_ROLLED
         for (uint32_t i = lane; i < rot / 2; i += 32) {
             const uint32_t a = m->rope_neox ? i : 2 * i, b = m->rope_neox ? i + rot / 2 : a + 1;
             const float xa = x[a], xb = x[b];
@@ -1282,7 +1300,8 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
             x[j] = step_take(m, qkv + (u->t0 + t) * width + from + j);
         __syncwarp();
         if (h <= group)
-            step_prepare_head(m, l, x, pos, h < group ? l->q_norm : l->k_norm);
+            step_prepare_head(m, m->rope[l->local_rope] + (uint64_t)pos * 2 * m->rope_dim, x,
+                              h < group ? l->q_norm : l->k_norm);
         if (h >= group)
             step_store_head(m, kv + (uint64_t)u->pages[pos / 16] * m->kv_page_bytes,
                             staged ? stage + (pos - first) / 16 * page_bytes : (uint8_t *)0,

@@ -116,6 +116,10 @@ struct step_pass {
     const uint32_t *pages;
     const float *embedded; /* [n_tokens][dim] */
     float *logits;         /* [rows][n_vocab] */
+    /* For the kernels of many tokens: the token of each row of logits, and tiles of attention, each
+     * a first token and a number of tokens of one run. */
+    const uint32_t *wanted, *tiles;
+    uint32_t n_wanted, n_tiles;
 };
 
 #endif

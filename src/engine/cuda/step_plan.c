@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/cuda/many_plan.h"
+#include "engine/cuda/one_plan.h"
 #include "kernels/tiles.h"
 
 /* Shared memory for what does not grow with the number of tokens: the more, the more rows of a
@@ -17,6 +19,7 @@ struct making {
     const struct step_place *at;
     struct decoder_parts d;
     struct step_model *m;
+    struct step_layer *all; /* of the host; owned */
     struct err *e;
 };
 
@@ -43,7 +46,8 @@ static enum step_fmt format_of(enum kern_fmt fmt)
     return of[fmt];
 }
 
-static int matrix(struct making *k, struct step_mat *out, const struct linear *l)
+/* Everything but where it is. */
+static int describe(struct making *k, struct step_mat *out, const struct linear *l)
 {
     *out = (struct step_mat){.data = NULL};
     if (l->mat == NO_MAT)
@@ -74,14 +78,88 @@ static int matrix(struct making *k, struct step_mat *out, const struct linear *l
                            "tensor %.*s has %u columns, the GPU computes at most %u: use the CPU",
                            (int)name.n, name.p, m->n_cols, STEP_PIECES * 8);
     }
-    int rc = place(k, &out->data, m->data, m->tile_bytes * m->n_rows);
-    return rc < 0 ? rc : vector(k, &out->bias, l->bias, m->n_rows);
+    return vector(k, &out->bias, l->bias, m->n_rows);
+}
+
+static int matrix(struct making *k, struct step_mat *out, const struct linear *l)
+{
+    int rc = describe(k, out, l);
+    if (rc < 0 || l->mat == NO_MAT)
+        return rc;
+    const struct kern_mat *m = &k->d.weights->mats[l->mat];
+    return place(k, &out->data, m->data, m->tile_bytes * m->n_rows);
 }
 
 /* Whether one product can cover both: everything but the rows is the same. */
 static bool alike(const struct step_mat *a, const struct step_mat *b)
 {
     return a->fmt == b->fmt && a->n_cols == b->n_cols && a->row_bytes == b->row_bytes;
+}
+
+/* Biases of matrices one after the other, if all have one. */
+static int join_biases(struct making *k, struct step_mat *out, const struct linear *const *from,
+                       uint32_t n)
+{
+    size_t rows = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!from[i]->bias)
+            return 0;
+        rows += out[i].n_rows;
+    }
+    float *joined = mem_alloc(rows * sizeof(*joined)), *to = joined;
+    if (!joined)
+        return err_set(k->e, SHOAL_ENOMEM, "out of memory for copying biases to the GPU");
+    for (uint32_t i = 0; i < n; to += out[i].n_rows, i++)
+        memcpy(to, from[i]->bias, out[i].n_rows * sizeof(*joined));
+    const float *base;
+    int rc = place(k, &base, joined, rows * sizeof(*joined));
+    mem_free(joined);
+    for (uint32_t i = 0; rc == 0 && i < n; base += out[i].n_rows, i++)
+        out[i].bias = base;
+    return rc;
+}
+
+/* Up to three matrices of the same shape one after the other, or (turns) a row of each in turns. */
+static int matrices(struct making *k, struct step_mat *out, const struct linear *const *from,
+                    uint32_t n, bool turns, uint32_t *all_alike)
+{
+    int rc = 0;
+    size_t bytes = 0;
+    *all_alike = 1;
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        rc = describe(k, &out[i], from[i]);
+        *all_alike &= alike(&out[0], &out[i]);
+        bytes += (size_t)out[i].row_bytes * out[i].n_rows;
+    }
+    if (rc < 0 || !*all_alike || out[0].fmt <= STEP_BF16) {
+        for (uint32_t i = 0; rc == 0 && i < n; i++)
+            rc = matrix(k, &out[i], from[i]);
+        return rc;
+    }
+    uint8_t *joined = mem_alloc(bytes);
+    if (!joined)
+        return err_set(k->e, SHOAL_ENOMEM, "out of memory for copying weights to the GPU");
+    size_t to[3], at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t row = out[i].row_bytes;
+        const uint8_t *data = k->d.weights->mats[from[i]->mat].data;
+        to[i] = turns ? i * row : at;
+        for (uint32_t r = 0; turns && r < out[i].n_rows; r++)
+            memcpy(joined + (r * n + i) * row, data + r * row, row);
+        if (!turns)
+            memcpy(joined + at, data, row * out[i].n_rows);
+        at += row * out[i].n_rows;
+    }
+    const uint8_t *base;
+    rc = place(k, &base, joined, bytes);
+    mem_free(joined);
+    if (rc == 0 && !turns)
+        rc = join_biases(k, out, from, n);
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
+        out[i].data = base + to[i];
+        out[i].row_bytes *= turns ? n : 1;
+    }
+    return rc;
 }
 
 static int layer(struct making *k, struct step_layer *out, const struct layer *l)
@@ -103,20 +181,20 @@ static int layer(struct making *k, struct step_layer *out, const struct layer *l
     out->n_qkv = l->n_qkv;
     out->window = l->window;
     out->local_rope = l->local_rope;
-    out->qkv_alike = out->ffn_alike = 1;
-    for (uint32_t i = 0; rc == 0 && i < l->n_qkv; i++) {
-        rc = matrix(k, &out->qkv[i], &l->qkv[i]);
-        out->qkv_alike &= alike(&out->qkv[0], &out->qkv[i]);
-    }
+    const struct linear *const qkv[3] = {&l->qkv[0], &l->qkv[1], &l->qkv[2]};
+    const struct linear *const ffn[2] = {&l->gate, &l->up};
+    struct step_mat both[2] = {{.data = NULL}};
+    rc = matrices(k, out->qkv, qkv, l->n_qkv, false, &out->qkv_alike);
     if (rc == 0)
         rc = matrix(k, &out->out, &l->attn_out);
-    if (rc == 0)
-        rc = matrix(k, &out->gate, &l->gate);
-    if (rc == 0)
-        rc = matrix(k, &out->up, &l->up);
+    if (rc == 0 && l->gate.mat != NO_MAT)
+        rc = matrices(k, both, ffn, 2, true, &out->ffn_alike);
+    else if (rc == 0)
+        rc = matrix(k, &both[1], &l->up);
+    out->gate = both[0];
+    out->up = both[1];
     if (rc == 0)
         rc = matrix(k, &out->down, &l->down);
-    out->ffn_alike = alike(&out->gate, &out->up);
     for (size_t i = 0; rc == 0 && i < sizeof(vectors) / sizeof(vectors[0]); i++)
         rc = vector(k, vectors[i].to, vectors[i].from, vectors[i].n);
     return rc;
@@ -131,7 +209,10 @@ static int layers(struct making *k)
         rc = layer(k, &all[i], &k->d.layers[i]);
     if (rc == 0)
         rc = place(k, &k->m->layers, all, n * sizeof(*all));
-    mem_free(all);
+    if (rc == 0)
+        k->all = all;
+    else
+        mem_free(all);
     return rc;
 }
 
@@ -232,8 +313,8 @@ static int buffers(struct making *k)
     return rc;
 }
 
-int step_plan(struct step_model *out, const struct decoder *d, const struct step_place *at,
-              struct err *e)
+int step_plan(struct step_model *out, struct one_model *one, struct many_plan *many,
+              const struct decoder *d, const struct step_place *at, struct err *e)
 {
     struct making k = {.at = at, .d = decoder_parts(d), .m = out, .e = e};
     const struct decoder_config *c = k.d.c;
@@ -256,6 +337,10 @@ int step_plan(struct step_model *out, const struct decoder *d, const struct step
                                .kv_head_bytes = k.d.kv_head_bytes,
                                .kv_page_bytes = k.d.kv_page_bytes,
                                .cluster = at->cluster};
+    const char *extra = arch_extra(c);
+    if (extra)
+        return err_set(e, SHOAL_EUNSUPPORTED, "%s: the GPU cannot compute %s: use the CPU", c->arch,
+                       extra);
     int rc = layers(&k);
     if (rc == 0)
         rc = vector(&k, &out->final_norm_w, k.d.final_norm_w, c->dim);
@@ -267,5 +352,13 @@ int step_plan(struct step_model *out, const struct decoder *d, const struct step
         rc = rotations(&k, d);
     if (rc == 0)
         rc = share(&k);
-    return rc < 0 ? rc : buffers(&k);
+    if (rc == 0)
+        rc = buffers(&k);
+    *many = (struct many_plan){.layers = NULL};
+    if (rc == 0)
+        rc = one_plan(one, out, k.all, at, e);
+    if (rc == 0)
+        rc = many_plan(many, out, k.all, at, e);
+    mem_free(k.all);
+    return rc;
 }

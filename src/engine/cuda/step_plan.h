@@ -8,27 +8,17 @@
 #ifndef SHOAL_ENGINE_CUDA_STEP_PLAN_H
 #define SHOAL_ENGINE_CUDA_STEP_PLAN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
-#include "engine/cuda/step.h"
+#include "engine/cuda/step_place.h"
 #include "model/decoder.h"
 #include "model/decoder_parts.h"
 
-/* What the kernel runs on. */
-struct step_place {
-    uint32_t n_blocks, n_threads; /* n_threads: of a block */
-    bool cluster;
-    size_t shared_bytes; /* that a block may have */
-    uint32_t max_tokens; /* of a step; 0: STEP_MAX_TOKENS */
-    /* Memory of the GPU with a copy of `from` (NULL: any contents), 256-byte aligned. */
-    int (*place)(void *ctx, void **out, const void *from, size_t bytes, struct err *e);
-    void *ctx;
-};
+struct many_plan;
 
-/* Everything but kv, which the caller sets.  The weights must be laid out for kern_scalar. */
-SHOAL_MUST_CHECK int step_plan(struct step_model *out, const struct decoder *d,
+/* Everything but kv, which the caller sets.  The weights must be laid out for kern_scalar.
+ * one->layers and many->layers (many: owned by the caller) are NULL where those kernels do not
+ * know this decoder. */
+SHOAL_MUST_CHECK int step_plan(struct step_model *out, struct one_model *one,
+                               struct many_plan *many, const struct decoder *d,
                                const struct step_place *at, struct err *e);
 
 #endif

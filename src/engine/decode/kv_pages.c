@@ -113,6 +113,12 @@ static void forget(struct kv_pages *kv, uint32_t i)
     p->findable = false;
 }
 
+void kv_pages_forget_all(struct kv_pages *kv)
+{
+    for (uint32_t i = 0; i < kv->n_pages; i++)
+        forget(kv, i);
+}
+
 uint32_t kv_pages_take(struct kv_pages *kv)
 {
     if (kv->n_free == 0)

@@ -30,6 +30,8 @@ uint32_t kv_pages_take(struct kv_pages *kv);
 void kv_pages_hold(struct kv_pages *kv, uint32_t page);
 /* Drops one reference; a findable page stays findable. */
 void kv_pages_release(struct kv_pages *kv, uint32_t page);
+/* No page is findable any more: their content was lost. */
+void kv_pages_forget_all(struct kv_pages *kv);
 /* The page with these tokens (a whole page of them) right after `parent` (KV_NO_PAGE: the first
  * page), with one more reference; or KV_NO_PAGE. scope: prefixes are found only in the scope that
  * they were published in, so that nobody learns by a hit what another client has sent. */

@@ -6,6 +6,8 @@
  *          counted (onnx_lm.h).
  * cuda     a GPU: as native, with pages in the GPU's memory (cuda/cuda_lm.h).
  * average  several of them, whose next-token probabilities are averaged (average_lm.h).
+ * chained  as native for the last layers; other processes compute those before
+ *          (native/chained_lm.h).
  *
  * Thread:    belongs to the engine's thread once that runs.
  * Ownership: an open function fills the caller's struct lm; lm_close frees everything (a zeroed
@@ -30,12 +32,18 @@ struct lm_info {
     size_t kv_page_bytes; /* of KERN_PAGE tokens */
     uint64_t file_bytes;  /* 0: the size of the model file */
     bool from_cache;
+    uint32_t
+        max_drafts;     /* rows of logits beyond one for each task; 0: guesses cannot be verified */
     bool pages_hold_kv; /* sequences may share pages; otherwise each slot has its own memory */
 };
 
+/* Code of every run of a pass whose keys and values were lost with the process that held them: the
+ * model works again, and all sequences must be computed again from their tokens. */
+#define LM_LOST 1
+
 /* What one pass computes: together at most max_batch tokens.  slots[i] is the sequence's slot, kept
  * from its first run (pos0 == 0) until release.  codes[i] is 0 and becomes a SHOAL_E* if that run
- * fails, which never happens in the native engine. */
+ * fails, which never happens in the native engine, or LM_LOST. */
 struct lm_pass {
     const struct decoder_run *runs;
     const uint32_t *slots;

@@ -2,9 +2,10 @@
  * step and handles its results.  Between steps this runs on whichever compute thread completed the
  * last one.
  *
- * A step computes one token of every task that decodes and, in the rest of the batch, a chunk of
- * the prompts that are not yet prefilled, all ordered by priority and deadline.  Nothing is
- * allocated here. */
+ * A step computes one token of every task that decodes, guesses of what follows it where they pay
+ * (draft.h) and, in the rest of the batch, a chunk of the prompts that are not yet prefilled, all
+ * ordered by priority and deadline.  Nothing is allocated here. */
+#include "engine/decode/page_exchange.h"
 #include "engine/decode/scheduler.h"
 
 #include <assert.h>
@@ -15,8 +16,17 @@
 #include "engine/engine_files.h"
 #include "engine/queue.h"
 
-#define SHIFT_KEEPS 4u /* a part of the context at most, of the start of a prompt */
-#define SHED_PAUSE 8u  /* steps, until the pace of fewer tasks is known */
+#define SHIFT_KEEPS 4u   /* a part of the context at most, of the start of a prompt */
+#define SHED_PAUSE 8u    /* steps, until the pace of fewer tasks is known */
+#define GUESSED_STEPS 8u /* one of so many steps with guesses is learned from */
+
+/* The task no longer goes on from a checkpoint. */
+static void drop_state(struct shoal_engine *en, struct shoal_task *t)
+{
+    if (t->state_from != STATES_NONE)
+        states_release(en->states, t->state_from);
+    t->state_from = STATES_NONE;
+}
 
 /* Releases all computed state: the pages and the slot in the model. */
 static void release_pages(struct shoal_engine *en, struct shoal_task *t)
@@ -25,6 +35,8 @@ static void release_pages(struct shoal_engine *en, struct shoal_task *t)
         kv_pages_release(en->pages, t->pages[--t->n_pages]);
     t->n_published = 0;
     t->n_computed = 0;
+    drop_state(en, t);
+    t->passing_page = KV_NO_PAGE;
     if (t->slot != TASK_NO_SLOT) {
         if (en->lm.ops->release)
             en->lm.ops->release(en->lm.impl, t->slot);
@@ -165,9 +177,18 @@ static void sweep(struct shoal_engine *en)
     fair_age(&en->fair, en->active, en->n_active, (uint64_t)en->step_decoded + en->step_prefilled);
 }
 
+/* The task keeps its tokens and returns to the queue. */
+static void preempt(struct shoal_engine *en, uint32_t i)
+{
+    struct shoal_task *t = en->active[i];
+    drop_active(en, i);
+    fair_end(&en->fair, t);
+    release_pages(en, t);
+    queue_return(en, t);
+}
+
 /* Preempts an active task: the worst one for a task of higher priority, or one of a client that
- * exceeds its share. It keeps its tokens and returns to the queue; its pages stay findable, so
- * little is recomputed. */
+ * exceeds its share. Its pages stay findable, so little is recomputed. */
 static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
 {
     if (en->n_active == 0)
@@ -177,11 +198,7 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
         i = fair_victim(&en->fair, t, en->active, en->n_active, en->max_tasks, en->n_pages);
     if (i == en->n_active)
         return false;
-    struct shoal_task *worst = en->active[i];
-    drop_active(en, i);
-    fair_end(&en->fair, worst);
-    release_pages(en, worst);
-    queue_return(en, worst);
+    preempt(en, i);
     return true;
 }
 
@@ -252,10 +269,34 @@ static bool scores_prompt(const struct shoal_task *t)
     return t->prompt_logprobs && t->n_scored + 1 < t->n_prompt;
 }
 
+/* Goes on from the last checkpoint among the pages that were just taken over, and returns those
+ * behind it.  Where they end, other prompts have gone another way before: a checkpoint there will
+ * serve the next one. */
+static void adopt_state(struct shoal_engine *en, struct shoal_task *t, uint32_t n_had)
+{
+    const uint32_t n_found = t->n_pages;
+    uint32_t state = STATES_NONE;
+    while (t->n_pages > n_had &&
+           (state = states_find(en->states, t->pages[t->n_pages - 1])) == STATES_NONE) {
+        kv_pages_release(en->pages, t->pages[--t->n_pages]);
+        if (t->n_computed <= t->n_prompt && t->n_shifted == 0)
+            t->n_cached -= KERN_PAGE;
+        t->n_computed -= KERN_PAGE;
+    }
+    t->n_published = t->n_pages;
+    t->parts_at = n_found > t->n_pages ? n_found * KERN_PAGE : 0;
+    if (t->n_pages == n_had)
+        return;
+    drop_state(en, t);
+    states_hold(en->states, state);
+    t->state_from = state;
+}
+
 /* Takes over whole pages that another task has computed.  The last token is always computed, for
  * its logits. */
 static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
 {
+    const uint32_t n_had = t->n_pages;
     if (scores_prompt(t) || t->fresh)
         return;
     while (en->lm.info.pages_hold_kv && t->n_computed % KERN_PAGE == 0 &&
@@ -263,13 +304,15 @@ static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
         uint32_t parent = t->n_pages ? t->pages[t->n_pages - 1] : KV_NO_PAGE;
         uint32_t page = kv_pages_find(en->pages, t->scope, parent, t->tokens + t->n_computed);
         if (page == KV_NO_PAGE)
-            return;
+            break;
         t->pages[t->n_pages++] = page;
         t->n_published = t->n_pages;
         t->n_computed += KERN_PAGE;
         if (t->n_computed <= t->n_prompt && t->n_shifted == 0)
             t->n_cached += KERN_PAGE;
     }
+    if (en->states && t->n_pages > n_had)
+        adopt_state(en, t, n_had);
 }
 
 /* Whether another run of this step computes the same page: then this task waits a step and finds
@@ -306,6 +349,43 @@ static void report_progress(struct shoal_task *t)
     t->event(t->event_ctx, &ev);
 }
 
+/* Chooses the states of run i: where it goes on from, and a checkpoint at the end of the last page
+ * that it fills, or where its prompt parts from others. */
+static void add_states(struct shoal_engine *en, uint32_t i, const struct shoal_task *t)
+{
+    struct decoder_run *r = &en->runs[i];
+    const uint32_t end = r->pos0 + r->n;
+    const bool parts = t->parts_at > r->pos0 && t->parts_at <= end;
+    /* the same prompt again would compute its last token: the checkpoint is before that one */
+    const uint32_t last = !task_answers(t) && end == t->n_tokens ? end - 1 : end;
+    const uint32_t at = parts ? t->parts_at : last / KERN_PAGE * KERN_PAGE;
+    r->state = t->slot;
+    r->state_from = t->state_from != STATES_NONE ? t->state_from : t->slot;
+    if (at <= r->pos0)
+        return;
+    r->keep = states_take(en->states);
+    r->keep_at = r->keep != STATES_NONE ? at - r->pos0 : 0;
+}
+
+/* Run i is computed, and its pages are published: keeps its checkpoint.  Those of a task replace
+ * each other, so that long prompts and answers leave room, except where prompts end or part. */
+static void keep_state(struct shoal_engine *en, uint32_t i, struct shoal_task *t)
+{
+    const struct decoder_run *r = &en->runs[i];
+    const uint32_t at = r->pos0 + r->keep_at;
+    if (!en->states)
+        return;
+    drop_state(en, t);
+    if (r->keep_at == 0)
+        return;
+    const uint32_t page = t->pages[at / KERN_PAGE - 1];
+    states_keep(en->states, r->keep, page);
+    if (t->passing_page != KV_NO_PAGE && t->passing_page != page)
+        states_cool(en->states, t->passing_page);
+    const bool lasts = at == t->parts_at || (at <= t->n_prompt && t->n_prompt - at <= KERN_PAGE);
+    t->passing_page = lasts ? KV_NO_PAGE : page;
+}
+
 /* Plans n tokens of t as run i; its pages were reserved at admission. */
 static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, uint32_t n)
 {
@@ -315,6 +395,8 @@ static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, u
     while (t->n_pages * KERN_PAGE < end) {
         uint32_t page = kv_pages_take(en->pages);
         assert(page != KV_NO_PAGE);
+        if (en->states)
+            states_forget(en->states, page);
         t->pages[t->n_pages++] = page;
     }
     en->run_task[i] = t;
@@ -326,6 +408,35 @@ static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, u
                              .pos0 = t->n_computed,
                              .pages = t->pages,
                              .n_logits_last = end == t->n_tokens || scores_prompt(t) ? 1 : 0};
+    if (en->states)
+        add_states(en, i, t);
+}
+
+/* Extends the runs of the first n_runs tasks, which decode one token each, by guesses of what
+ * follows.  Returns their tokens, at most `budget`. */
+static uint32_t add_guesses(struct shoal_engine *en, uint32_t n_runs, uint32_t budget)
+{
+    uint32_t n_guessed = 0;
+    const uint32_t most = en->lm.info.max_drafts < budget ? en->lm.info.max_drafts : budget;
+    for (uint32_t i = 0; i < n_runs && n_guessed < most; i++) {
+        struct shoal_task *t = en->run_task[i];
+        const uint32_t to_come = t->max_tokens - task_generated(t);
+        uint32_t room = t->capacity - t->n_tokens;
+        room = to_come && to_come - 1 < room ? to_come - 1 : room;
+        room = most - n_guessed < room ? most - n_guessed : room;
+        if (!task_answers(t) || room == 0)
+            continue;
+        const uint32_t n = draft_propose(&t->draft, &en->draft_costs, t->tokens, t->n_tokens, room,
+                                         n_runs + n_guessed);
+        if (n == 0)
+            continue;
+        /* behind the last token, where sampled tokens replace them */
+        memcpy(t->tokens + t->n_tokens, t->draft.tokens, n * sizeof(*t->tokens));
+        add_run(en, i, t, 1 + n);
+        en->runs[i].n_logits_last = 1 + n;
+        n_guessed += n;
+    }
+    return n_guessed;
 }
 
 static uint32_t plan_step(struct shoal_engine *en)
@@ -340,6 +451,8 @@ static uint32_t plan_step(struct shoal_engine *en)
             budget--;
             generating++;
         }
+    en->step_guessed = en->lm.info.max_drafts ? add_guesses(en, n_runs, budget) : 0;
+    budget -= en->step_guessed;
     for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
         struct shoal_task *t = en->active[i];
         const uint32_t left = t->n_tokens - t->n_computed;
@@ -440,10 +553,13 @@ static void shift(struct shoal_engine *en, struct shoal_task *t)
             (t->n_tokens - keep - drop) * sizeof(*t->tokens));
     t->n_tokens -= drop;
     t->n_shifted += drop;
-    while (t->n_pages > keep / KERN_PAGE)
+    /* a recurrent state cannot go back: it begins again, or at a checkpoint that is found */
+    const uint32_t stay = en->states ? 0 : keep;
+    while (t->n_pages > stay / KERN_PAGE)
         kv_pages_release(en->pages, t->pages[--t->n_pages]);
     t->n_published = t->n_published < t->n_pages ? t->n_published : t->n_pages;
-    t->n_computed = t->n_computed < keep ? t->n_computed : keep;
+    t->n_computed = t->n_computed < stay ? t->n_computed : stay;
+    t->passing_page = KV_NO_PAGE;
 }
 
 /* Adds a token to the answer, sends it, and ends the task if it was the last.  true: the task is
@@ -581,8 +697,42 @@ static bool take_score(struct shoal_engine *en, struct shoal_task *t, const floa
     return true;
 }
 
-/* Handles the result of run i: its tokens are computed and, with logits, the next is sampled. */
-static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
+/* Tokens are computed: their pages can be found. */
+static void saw_computed(struct shoal_engine *en, struct shoal_task *t, uint32_t n)
+{
+    t->n_computed += n;
+    t->n_served += n;
+    publish_pages(en, t);
+    report_progress(t);
+}
+
+/* The results of a token and the guesses behind it: row j has the logits after guess j, which count
+ * if the answer went on with the guesses so far.  true: the task has ended. */
+static bool take_guesses(struct shoal_engine *en, uint32_t i, uint32_t row)
+{
+    struct shoal_task *t = en->run_task[i];
+    const uint32_t n = t->draft.n, shifted = t->n_shifted, base = t->n_computed;
+    const struct draft guess = t->draft;
+    uint32_t right = 0;
+    en->n_guessed += n;
+    for (uint32_t j = 0; j <= n; j++) {
+        if (j > 0 && (t->n_shifted != shifted || base + j >= t->n_tokens ||
+                      t->tokens[base + j] != guess.tokens[j - 1]))
+            break;
+        right = j;
+        en->n_guessed_right += j > 0;
+        saw_computed(en, t, 1);
+        if (t->n_computed == t->n_tokens &&
+            take_token(en, t, en->lm.ops->logits(en->lm.impl, row + j)))
+            return true;
+    }
+    draft_saw(&t->draft, right);
+    return false;
+}
+
+/* Handles the result of run i: its tokens are computed and, with logits, the next is sampled.  row:
+ * the first of its rows of logits. */
+static void take_run(struct shoal_engine *en, uint32_t i, uint32_t row)
 {
     struct shoal_task *t = en->run_task[i];
     uint32_t at = 0, need = t->need_pages; /* t may be freed after its last token */
@@ -590,13 +740,17 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
     while (en->active[at] != t)
         at++;
     if (en->run_code[i] < 0) {
+        if (en->states && en->runs[i].keep_at)
+            states_give_back(en->states, en->runs[i].keep);
         finish(en, t, SHOAL_FINISH_ERROR, en->run_code[i]);
         over = true;
+    } else if (en->runs[i].n_logits_last > 1) {
+        over = take_guesses(en, i, row);
     } else {
-        t->n_computed += en->runs[i].n;
-        t->n_served += en->runs[i].n;
-        publish_pages(en, t);
-        report_progress(t);
+        const float *logits =
+            en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row) : NULL;
+        saw_computed(en, t, en->runs[i].n);
+        keep_state(en, i, t);
         over = logits && t->prompt_logprobs && task_generated(t) == 0 && take_score(en, t, logits);
         over = over || (logits && t->n_computed == t->n_tokens && take_token(en, t, logits));
     }
@@ -620,24 +774,55 @@ static void publish_load(struct shoal_engine *en)
     atomic_store_explicit(&l->active_decode, decode, memory_order_relaxed);
 }
 
+/* Learns from the time of the last step.  Guesses are no prompts, and a step that has them is not
+ * what a step costs: the model of costs does not see it, unless none other was seen for long. */
+static void saw_step(struct shoal_engine *en, uint64_t now)
+{
+    const struct cost_time took = run_watch_took(&en->watch, now);
+    if (en->step_prefilled == 0)
+        draft_saw_step(&en->draft_costs, en->step_decoded + en->step_guessed, took.ns);
+    if (en->step_guessed == 0 || ++en->guessed_steps % GUESSED_STEPS == 0)
+        cost_saw_step(&en->cost, now, took, en->step_decoded, en->step_prefilled);
+}
+
+/* The model lost its keys and values: every task computes its tokens again, and goes on with the
+ * next one. */
+static void start_over(struct shoal_engine *en)
+{
+    while (en->n_active > 0)
+        preempt(en, en->n_active - 1);
+    kv_pages_forget_all(en->pages);
+}
+
+static void take_results(struct shoal_engine *en)
+{
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < en->n_runs; i++) {
+        take_run(en, i, row);
+        row += en->runs[i].n_logits_last;
+    }
+}
+
 /* Handles the results of the last step and plans the next; false: nothing is left to compute. */
 static bool next_step(void *engine, struct lm_pass *pass)
 {
     struct shoal_engine *en = engine;
-    uint32_t row = 0;
     uint64_t now = clock_ns();
-    if (en->n_runs > 0)
-        cost_saw_step(&en->cost, now, run_watch_took(&en->watch, now), en->step_decoded,
-                      en->step_prefilled);
+    const bool lost = en->n_runs > 0 && en->run_code[0] == LM_LOST;
+    if (en->n_runs > 0 && !lost)
+        saw_step(en, now);
     en->files_checked = false;
     run_watch_begin(&en->watch, now); /* events and planning are part of the next step */
-    for (uint32_t i = 0; i < en->n_runs; i++)
-        take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
+    if (lost)
+        start_over(en);
+    else
+        take_results(en);
     en->n_runs = 0;
     if ((en->n_active == 0 && !fair_best(&en->fair)) || !queue_receive(en)) {
         publish_load(en);
         return false;
     }
+    page_exchange_run(en); /* before the tasks that its pages came for */
     sweep(en);
     admit(en);
     en->n_runs = plan_step(en);
@@ -655,8 +840,11 @@ static bool next_step(void *engine, struct lm_pass *pass)
 void *scheduler_main(void *engine)
 {
     struct shoal_engine *en = engine;
-    while (queue_receive(en))
+    while (queue_receive(en)) {
+        page_exchange_run(en);
         en->lm.ops->passes(en->lm.impl, next_step, en);
+    }
+    page_exchange_end(en);
     while (en->n_active > 0) {
         struct shoal_task *t = en->active[0];
         drop_active(en, 0);

@@ -298,7 +298,6 @@ static void info(const void *self, struct shoal_engine_info *out)
     t5_engine_info(r->t5, r->file, out);
     out->n_ctx = MAX_SOURCE;
     out->kv_bytes = r->kv_bytes;
-    out->kv_pages = N_PAGES;
 }
 
 static void close_(void *self)
@@ -358,12 +357,7 @@ static int load(struct reader *r, const char *path, struct crew *crew,
         return rc;
     if (t5_config(r->t5)->n_vocab < r->n_plan)
         return err_set(e, SHOAL_EFORMAT, "the tokenizer has more tokens than the model");
-    r->kv_bytes = N_PAGES * t5_sizes(r->t5).kv_page;
-    r->kv = mem_pages(r->kv_bytes);
-    if (!r->kv)
-        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache", r->kv_bytes);
-    t5_set_kv(r->t5, r->kv);
-    return 0;
+    return t5_engine_reserve(r->t5, N_PAGES, &r->kv, &r->kv_bytes, e);
 }
 
 int reader_open(struct specialist *sp, const struct model_file *file, const struct tokenizer *t,

@@ -403,12 +403,9 @@ static int check_settings(struct s2s *s, const struct t5_config *c, struct err *
 static int reserve(struct s2s *s, struct err *e)
 {
     const struct t5_config *c = t5_config(s->t5);
-    s->kv_bytes = s->n_pages * t5_sizes(s->t5).kv_page;
-    s->kv = mem_pages(s->kv_bytes);
-    if (!s->kv)
-        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache", s->kv_bytes);
-    t5_set_kv(s->t5, s->kv);
-    int rc = kv_pages_create(&s->pages, s->n_pages, KERN_PAGE, e);
+    int rc = t5_engine_reserve(s->t5, s->n_pages, &s->kv, &s->kv_bytes, e);
+    if (rc == 0)
+        rc = kv_pages_create(&s->pages, s->n_pages, KERN_PAGE, e);
     if (rc == 0)
         rc = sampler_create(&s->sampler, t5_kernels(s->t5), c->n_vocab, e);
     if (rc < 0)

@@ -16,6 +16,9 @@ struct opts_reader {
     struct seq2seq_opts *o;
     const char *document;
     struct err *e;
+    /* What sampling would be; one document may set it and another switch it on. */
+    struct shoal_sampling sampling;
+    bool samples;
 };
 
 static int number(const struct opts_reader *r, const cJSON *obj, const char *key, double min,
@@ -93,25 +96,27 @@ static int read_prefix(const struct opts_reader *r, const cJSON *obj)
     return r->o->prefix ? 0 : err_set(r->e, SHOAL_ENOMEM, "out of memory for a prefix");
 }
 
-static int read_sampling(const struct opts_reader *r, const cJSON *obj)
+static int read_sampling(struct opts_reader *r, const cJSON *obj)
 {
-    struct shoal_sampling *s = &r->o->write.sampling;
+    struct shoal_sampling *s = &r->sampling;
     const cJSON *on = cJSON_GetObjectItemCaseSensitive(obj, "do_sample");
     int rc;
     if (cJSON_IsBool(on))
-        s->temperature = cJSON_IsTrue(on) ? 1.0f : 0.0f;
-    if (s->temperature == 0.0f)
-        return 0;
-    s->top_k = 50; /* the library's default */
-    if ((rc = real(r, obj, "temperature", 1e-3, 100.0, &s->temperature)) < 0 ||
+        r->samples = cJSON_IsTrue(on);
+    if ((rc = real(r, obj, "temperature", 0.0, 100.0, &s->temperature)) < 0 ||
         (rc = whole(r, obj, "top_k", 0, INT32_MAX, &s->top_k)) < 0 ||
-        (rc = real(r, obj, "top_p", 0.0, 1.0, &s->top_p)) < 0)
+        (rc = real(r, obj, "top_p", 0.0, 1.0, &s->top_p)) < 0 ||
+        (rc = real(r, obj, "min_p", 0.0, 1.0, &s->min_p)) < 0)
         return rc;
-    return real(r, obj, "min_p", 0.0, 1.0, &s->min_p);
+    if (r->samples && s->temperature < 1e-3f)
+        return err_set(r->e, SHOAL_EFORMAT, "%s: temperature must be a number from 0.001 to 100",
+                       r->document);
+    r->o->write.sampling = r->samples ? *s : (struct shoal_sampling){0};
+    return 0;
 }
 
 /* One object of settings.  Lengths count the decoder's first token, ours do not. */
-static int read_settings(const struct opts_reader *r, const cJSON *obj)
+static int read_settings(struct opts_reader *r, const cJSON *obj)
 {
     struct beams_opts *w = &r->o->write;
     const cJSON *early = cJSON_GetObjectItemCaseSensitive(obj, "early_stopping");
@@ -154,7 +159,9 @@ int seq2seq_opts_read(struct seq2seq_opts *o, struct str config_text, struct str
                       struct err *e)
 {
     cJSON *config = NULL, *generation = NULL;
-    struct opts_reader r = {o, "config.json", e};
+    /* the library's defaults */
+    struct opts_reader r = {
+        .o = o, .document = "config.json", .e = e, .sampling = {.temperature = 1.0f, .top_k = 50}};
     *o = (struct seq2seq_opts){.write = {.n_beams = 1,
                                          .max_tokens = DEFAULT_TOKENS,
                                          .length_penalty = 1.0f,

@@ -1,6 +1,7 @@
 /* t5_engine.c - see t5_engine.h. */
 #include "engine/native/t5_engine.h"
 
+#include "base/mem.h"
 #include "engine/cache_dir.h"
 #include "model/t5.h"
 
@@ -15,6 +16,16 @@ int t5_engine_opts(struct t5_opts *to, const struct shoal_engine_opts *o, char d
     to->progress_ctx = o->progress_ctx;
     to->kernels = o->kernels ? kern_select(o->kernels, e) : NULL;
     return o->kernels && !to->kernels ? SHOAL_EUNSUPPORTED : 0;
+}
+
+int t5_engine_reserve(struct t5 *t5, size_t n_pages, uint8_t **kv, size_t *kv_bytes, struct err *e)
+{
+    *kv_bytes = n_pages * t5_sizes(t5).kv_page;
+    *kv = mem_pages(*kv_bytes);
+    if (!*kv)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache", *kv_bytes);
+    t5_set_kv(t5, *kv);
+    return 0;
 }
 
 void t5_engine_info(const struct t5 *t5, const struct model_file *file,

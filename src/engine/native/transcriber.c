@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/batcher.h"
-#include "engine/cache_dir.h"
 #include "engine/decode/kv_pages.h"
 #include "engine/memory_plan.h"
 #include "engine/native/phrases.h"
+#include "engine/native/t5_engine.h"
 #include "engine/task.h"
 #include "model/t5.h"
 #include "score/vad.h"
@@ -29,9 +29,11 @@
 #define SHORT_AFTER (T5_SAMPLE_RATE * 3 / 10)
 #define LONG_PAUSE (T5_SAMPLE_RATE / 2)      /* at the ends of a sound: it is cut */
 #define KEPT_PAUSE (T5_SAMPLE_RATE * 3 / 10) /* so much of it stays */
+#define LEAST_SURE                                                                                 \
+    (-0.7) /* mean log-probability of the tokens so far: below it phrases do not begin */
 #define MAX_TEXT_BYTES ((size_t)1 << 20)
 
-struct hearing {
+struct recognizer {
     const struct model_file *file; /* borrowed from the engine, like the tokenizer */
     const struct tokenizer *tokenizer;
     struct t5 *t5;
@@ -89,7 +91,7 @@ static uint32_t pages_for(uint32_t n_tokens)
     return (n_tokens + KERN_PAGE - 1) / KERN_PAGE;
 }
 
-static int check(const struct hearing *h, const struct shoal_infer_opts *o, struct err *e)
+static int check(const struct recognizer *h, const struct shoal_infer_opts *o, struct err *e)
 {
     const uint32_t most = t5_most_samples(h->t5);
     if (o->n_samples > most)
@@ -109,7 +111,7 @@ static bool is_silent(const int16_t *x, uint32_t n)
 }
 
 /* Finds the speech in the sound, and what to hear of it. */
-static int find_speech(const struct hearing *h, struct job *j, struct err *e)
+static int find_speech(const struct recognizer *h, struct job *j, struct err *e)
 {
     struct input *in = j->input;
     struct vad_span *spans;
@@ -140,7 +142,7 @@ static int find_speech(const struct hearing *h, struct job *j, struct err *e)
 
 static int prepare(const void *self, struct job *j, struct err *e)
 {
-    const struct hearing *h = self;
+    const struct recognizer *h = self;
     struct input *in = mem_zalloc(sizeof(*in));
     if (!in)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
@@ -196,7 +198,7 @@ static void drop(struct job *j)
 /* ---- the tasks of a batch -------------------------------------------------------------------- */
 
 /* Ends the i-th active task; code 0: its text is the result. */
-static void end(struct hearing *h, uint32_t i, int code)
+static void end(struct recognizer *h, uint32_t i, int code)
 {
     struct job *j = h->active[i];
     struct input *in = j->input;
@@ -220,7 +222,7 @@ static void end(struct hearing *h, uint32_t i, int code)
 
 /* Encodes a job's sound; a state that is not finite spreads over its frame through the norms, and
  * would be hidden by rounding. */
-static int listen_to(struct hearing *h, const struct job *j)
+static int listen_to(struct recognizer *h, const struct job *j)
 {
     const struct input *in = j->input;
     memset(h->sound, 0, in->before * sizeof(*h->sound));
@@ -234,7 +236,7 @@ static int listen_to(struct hearing *h, const struct job *j)
     return 0;
 }
 
-static void begin(struct hearing *h, struct job *j)
+static void begin(struct recognizer *h, struct job *j)
 {
     struct input *in = j->input;
     h->pages_promised += in->need;
@@ -248,7 +250,7 @@ static void begin(struct hearing *h, struct job *j)
 }
 
 /* Starts the jobs that fit; returns the next one. */
-static uint32_t admit(struct hearing *h, struct job *const *jobs, uint32_t at, uint32_t n)
+static uint32_t admit(struct recognizer *h, struct job *const *jobs, uint32_t at, uint32_t n)
 {
     for (; at < n; at++) {
         const struct input *in = jobs[at]->input;
@@ -274,14 +276,21 @@ static void take_back(struct input *in)
     in->helped = false;
 }
 
+/* Whether the text so far was hardly heard: help would then make phrases of noise. */
+static bool is_unsure(const struct input *in)
+{
+    return in->n_tokens >= 2 && in->logprob / in->n_tokens < LEAST_SURE && in->place.n == 0;
+}
+
 /* The best token with the help of the phrases; false: the text went back instead. */
-static bool help(struct hearing *h, struct input *in, const float *logits, uint32_t *best)
+static bool help(struct recognizer *h, struct input *in, const float *logits, uint32_t *best)
 {
     const struct kern_ops *k = t5_kernels(h->t5);
     const uint32_t n_vocab = t5_config(h->t5)->n_vocab, likeliest = *best;
     memcpy(h->row, logits, n_vocab * sizeof(*h->row));
-    phrases_help(in->phrases, &in->place, h->row, logits[likeliest],
-                 in->n_tokens >= in->plain_until);
+    if (!is_unsure(in))
+        phrases_help(in->phrases, &in->place, h->row, logits[likeliest],
+                     in->n_tokens >= in->plain_until);
     *best = k->argmax(h->row, n_vocab);
     if (*best != likeliest && !in->helped) {
         in->helped = true;
@@ -299,7 +308,7 @@ static bool help(struct hearing *h, struct input *in, const float *logits, uint3
 }
 
 /* Takes the best token; false: the text is complete. */
-static bool take_token(struct hearing *h, struct input *in, const float *logits)
+static bool take_token(struct recognizer *h, struct input *in, const float *logits)
 {
     const struct kern_ops *k = t5_kernels(h->t5);
     const uint32_t n_vocab = t5_config(h->t5)->n_vocab, likeliest = k->argmax(logits, n_vocab);
@@ -319,7 +328,7 @@ static bool take_token(struct hearing *h, struct input *in, const float *logits)
 }
 
 /* One token of every task. */
-static void step(struct hearing *h)
+static void step(struct recognizer *h)
 {
     for (uint32_t i = 0; i < h->n_active; i++) {
         struct input *in = h->active[i]->input;
@@ -344,7 +353,7 @@ static void step(struct hearing *h)
 
 static void run(void *self, struct job *const *jobs, uint32_t n)
 {
-    struct hearing *h = self;
+    struct recognizer *h = self;
     uint32_t at = admit(h, jobs, 0, n);
     while (h->n_active > 0) {
         const uint32_t before = h->n_active;
@@ -358,7 +367,7 @@ static void run(void *self, struct job *const *jobs, uint32_t n)
 
 static void info(const void *self, struct shoal_engine_info *out)
 {
-    const struct hearing *h = self;
+    const struct recognizer *h = self;
     const struct t5_config *c = t5_config(h->t5);
     const struct t5_sizes sizes = t5_sizes(h->t5);
     out->arch = c->arch;
@@ -381,7 +390,7 @@ static void info(const void *self, struct shoal_engine_info *out)
 
 static void close_(void *self)
 {
-    struct hearing *h = self;
+    struct recognizer *h = self;
     t5_destroy(h->t5);
     vad_destroy(h->vad);
     kv_pages_destroy(h->pages);
@@ -403,7 +412,7 @@ static const struct specialist_ops ops = {
     .close = close_,
 };
 
-static int check_vocabulary(struct hearing *h, struct err *e)
+static int check_vocabulary(struct recognizer *h, struct err *e)
 {
     const struct tokenizer_info *t = tokenizer_info(h->tokenizer);
     const struct t5_config *c = t5_config(h->t5);
@@ -417,13 +426,11 @@ static int check_vocabulary(struct hearing *h, struct err *e)
     return 0;
 }
 
-static int reserve(struct hearing *h, struct err *e)
+static int reserve(struct recognizer *h, struct err *e)
 {
-    h->kv_bytes = h->n_pages * t5_sizes(h->t5).kv_page;
-    h->kv = mem_pages(h->kv_bytes);
-    if (!h->kv)
-        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache", h->kv_bytes);
-    t5_set_kv(h->t5, h->kv);
+    int rc = t5_engine_reserve(h->t5, h->n_pages, &h->kv, &h->kv_bytes, e);
+    if (rc < 0)
+        return rc;
     h->row = mem_aligned((t5_config(h->t5)->n_vocab + 16) * sizeof(*h->row));
     h->sound = mem_aligned((t5_most_samples(h->t5) + 16) * sizeof(*h->sound));
     h->active = mem_zalloc_n(h->max_jobs, sizeof(*h->active));
@@ -434,7 +441,7 @@ static int reserve(struct hearing *h, struct err *e)
 }
 
 /* The file's detector of speech, if it has one. */
-static int load_vad(struct hearing *h, const char *kernels, struct err *e)
+static int load_vad(struct recognizer *h, const char *kernels, struct err *e)
 {
     struct str config, weights;
     if (!model_file_get_str(h->file, "shoal.vad.config", &config) ||
@@ -444,24 +451,15 @@ static int load_vad(struct hearing *h, const char *kernels, struct err *e)
     return rc < 0 ? err_wrap(e, "shoal.vad") : 0;
 }
 
-static int load(struct hearing *h, const char *path, struct crew *crew,
+static int load(struct recognizer *h, const char *path, struct crew *crew,
                 const struct shoal_engine_opts *o, struct err *e)
 {
     char dir[PATH_MAX];
     struct t5_sizes sizes;
-    struct t5_opts to = {.crew = crew,
-                         .n_threads = o->n_threads,
-                         .n_ctx = o->n_ctx,
-                         .max_seqs = 1,
-                         .max_rows = h->max_jobs,
-                         .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
-                         .int8 = o->int8,
-                         .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
-                         .progress = o->progress,
-                         .progress_ctx = o->progress_ctx};
-    if (o->kernels && !(to.kernels = kern_select(o->kernels, e)))
-        return SHOAL_EUNSUPPORTED;
-    int rc = t5_measure(&sizes, h->file, &to, e);
+    struct t5_opts to = {.crew = crew, .n_ctx = o->n_ctx, .max_seqs = 1, .max_rows = h->max_jobs};
+    int rc = t5_engine_opts(&to, o, dir, e);
+    if (rc == 0)
+        rc = t5_measure(&sizes, h->file, &to, e);
     if (rc < 0)
         return rc;
     const struct memory_plan_need need = {sizes.weights, sizes.scratch, sizes.kv_page};
@@ -481,7 +479,7 @@ int transcriber_open(struct specialist *sp, const struct model_file *file,
                      const struct tokenizer *t, const char *path, struct crew *crew,
                      const struct shoal_engine_opts *o, struct err *e)
 {
-    struct hearing *h = mem_zalloc(sizeof(*h));
+    struct recognizer *h = mem_zalloc(sizeof(*h));
     if (!h)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a speech recognizer");
     h->file = file;

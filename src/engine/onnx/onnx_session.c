@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/thread/crew.h"
 #include "kernels/quants/quant.h"
 
 #define MAX_IO 4096u /* inputs or outputs; a model of 200 layers has 800 */
@@ -209,8 +210,7 @@ int onnx_session_open(struct onnx_session **out, const char *path,
     struct onnx_session *s = mem_zalloc(sizeof(*s));
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a session");
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    s->n_threads = o->n_threads ? o->n_threads : cores > 0 ? (uint32_t)cores : 1;
+    s->n_threads = o->n_threads ? o->n_threads : crew_cores();
     int rc = s->n_threads > 1024 ? err_set(e, SHOAL_EINVAL, "%u threads", s->n_threads) : 0;
     if (rc == 0)
         rc = onnx_lib_open(&s->lib, e);

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/native/beams.h"
-#include "support/trace.h"
+#include "support/golden_trace.h"
 
 #define N_VOCAB 24u
 #define MAX_STEPS 40u
@@ -83,7 +83,7 @@ static void test_random_searches(void **state)
 {
     (void)state;
     drawn = 11;
-    trace_begin();
+    golden_begin();
     for (uint32_t i = 0; i < 150; i++) {
         struct beams_opts o = {.n_beams = 1 + draw(5),
                                .max_tokens = 1 + draw(14),
@@ -99,7 +99,7 @@ static void test_random_searches(void **state)
             o.sampling = (struct shoal_sampling){.temperature = 0.8f, .top_k = 5, .seed = draw(99)};
         search(i, &o);
     }
-    trace_end("beams");
+    golden_end("beams");
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "engine/cost.h"
-#include "support/trace.h"
+#include "support/golden_trace.h"
 
 #define MS UINT64_C(1000000)
 #define NOW UINT64_C(1000000000000)
@@ -633,7 +633,7 @@ static void test_a_long_history(void **state)
     double prefill, token;
     (void)state;
     drawn = 7;
-    trace_begin();
+    golden_begin();
     for (uint32_t i = 0; i < 600; i++) {
         now += draw(30) ? draw(100) * MS : draw(5000) * MS;
         see_something(&c, now);
@@ -666,7 +666,7 @@ static void test_a_long_history(void **state)
         trace(" | %.4g %.4g %.4g %u %u %u %d %s\n", prefill, token, cost_pace(&c, l.n_active, now),
               usual, most, cost_remaining_tokens(&c, draw(100), usual, most), rc, e.msg);
     }
-    trace_end("cost");
+    golden_end("cost");
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/engine_state.h"
 #include "shoal/shoal.h"
 #include "support/watchdog.h"
 
@@ -619,6 +620,65 @@ static void test_a_token_allocates_nothing(void **state)
     shoal_engine_close(en);
 }
 
+/* An answer that repeats itself and its prompt: biases leave the model few tokens. */
+static struct shoal_task_opts repeating_opts(struct got *g, struct shoal_bias *bias, uint32_t i)
+{
+    struct shoal_task_opts o = task_opts(g);
+    for (uint32_t k = 0; k < 4; k++)
+        bias[k] = (struct shoal_bias){.token = prompt[5 + k], .bias = 6.0f};
+    o.sampling.bias = bias;
+    o.sampling.n_bias = 4;
+    o.sampling.temperature = i % 2 ? 0.7f : 0.0f;
+    o.sampling.seed = 11 + i;
+    o.sampling.logprobs = i % 3 == 0;
+    o.sampling.repeat_penalty = i == 3 ? 1.1f : 0.0f;
+    o.max_tokens = 100 + i;
+    return o;
+}
+
+/* Guesses change no token, no log-probability and no text, alone and in a batch. */
+static void test_guesses_change_nothing(void **state)
+{
+    (void)state;
+    enum { N = 5 };
+    static struct got want[N], got[N];
+    struct shoal_bias bias[4];
+    struct shoal_engine *plain =
+        open_engine((struct shoal_engine_opts){.n_threads = 2, .drafts = SHOAL_DRAFTS_NEVER});
+    for (uint32_t i = 0; i < N; i++)
+        assert_int_equal(run(plain, repeating_opts(&want[i], bias, i)), 0);
+    assert_int_equal(plain->n_guessed, 0);
+    shoal_engine_close(plain);
+    for (uint64_t drafts = SHOAL_DRAFTS_AS_THEY_PAY; drafts <= SHOAL_DRAFTS_ALWAYS; drafts += 2)
+        for (uint32_t together = 1; together <= N; together += N - 1) {
+            struct shoal_engine *en =
+                open_engine((struct shoal_engine_opts){.n_threads = 2, .drafts = drafts});
+            struct shoal_task *tasks[N];
+            for (uint32_t i = 0; i < N; i++) {
+                struct shoal_task_opts o = repeating_opts(&got[i], bias, i);
+                assert_int_equal(shoal_task_submit(en, &o, &tasks[i], NULL), 0);
+                if (together == 1)
+                    assert_int_equal(shoal_task_wait(tasks[i]), 0);
+            }
+            for (uint32_t i = 0; i < N; i++) {
+                assert_int_equal(shoal_task_wait(tasks[i]), 0);
+                shoal_task_free(tasks[i]);
+                assert_int_equal(got[i].n, want[i].n);
+                assert_memory_equal(got[i].tokens, want[i].tokens, want[i].n * sizeof(int32_t));
+                assert_memory_equal(got[i].logprobs, want[i].logprobs, want[i].n * sizeof(float));
+                assert_int_equal(got[i].text_bytes, want[i].text_bytes);
+                assert_memory_equal(got[i].text, want[i].text, want[i].text_bytes);
+                assert_int_equal(got[i].done.generated_tokens, want[i].done.generated_tokens);
+                assert_int_equal(got[i].done.finish, want[i].done.finish);
+            }
+            if (drafts == SHOAL_DRAFTS_ALWAYS) { /* the test would show nothing otherwise */
+                assert_true(en->n_guessed_right > 50);
+                assert_true(en->n_guessed > en->n_guessed_right);
+            }
+            shoal_engine_close(en);
+        }
+}
+
 static void test_sessions_keep_the_conversation(void **state)
 {
     (void)state;
@@ -789,6 +849,7 @@ int main(void)
         cmocka_unit_test(test_a_continuation_goes_before_new_tasks),
         cmocka_unit_test(test_limits_are_refused_with_reasons),
         cmocka_unit_test(test_a_token_allocates_nothing),
+        cmocka_unit_test(test_guesses_change_nothing),
         cmocka_unit_test(test_sessions_keep_the_conversation),
         cmocka_unit_test(test_failed_allocations_leave_nothing),
     };

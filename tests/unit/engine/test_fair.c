@@ -159,6 +159,27 @@ static void test_the_lowest_class_has_a_share(void **state)
     shoal_engine_close(en);
 }
 
+/* Many tasks of the lowest class came first: the one of a class between waits for one of them. */
+static void test_lower_classes_take_turns(void **state)
+{
+    (void)state;
+    struct shoal_engine *en =
+        open_engine((struct shoal_engine_opts){.max_tasks = 1, .n_ctx = 128, .max_queue = 256});
+    priority = 5;
+    for (uint32_t i = 0; i < 60; i++)
+        begin(en, i, 11, 0, 20, 20);
+    priority = -3;
+    for (uint32_t i = 60; i < 80; i++)
+        begin(en, i, 12, 0, 20, 20);
+    priority = 0;
+    begin(en, 80, 13, 0, 20, 20);
+    shoal_engine_wake(en);
+    wait_all(81);
+    assert_int_equal(ended_before(60, 80, ones[80].end), 1);
+    assert_in_range(ended_before(0, 60, ones[80].end), 18, 24);
+    shoal_engine_close(en);
+}
+
 /* A long answer of a lower class keeps its place no longer than its share: the others go on. */
 static void test_a_due_task_gives_its_place_back(void **state)
 {
@@ -386,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_flood_does_not_starve_another_client),
         cmocka_unit_test(test_the_lowest_class_has_a_share),
+        cmocka_unit_test(test_lower_classes_take_turns),
         cmocka_unit_test(test_a_due_task_gives_its_place_back),
         cmocka_unit_test(test_short_tasks_go_first_within_a_client),
         cmocka_unit_test(test_long_tasks_get_their_turn),

@@ -189,6 +189,22 @@ static void test_settings_come_from_the_documents(void **state)
     assert_true(o.write.sampling.temperature == 1.0f && o.write.sampling.top_p == 0.9f);
     assert_int_equal(o.write.sampling.top_k, 50);
     seq2seq_opts_fini(&o);
+    /* a document that does not name a setting leaves it, whether it samples or not */
+    assert_int_equal(read_opts(&o,
+                               "{\"top_k\": 5, \"temperature\": 0.5, \"task_specific_params\":"
+                               "{\"summarization\": {\"do_sample\": true, \"top_p\": 0.8}}}",
+                               "{\"do_sample\": true, \"min_p\": 0.1}", &e),
+                     0);
+    assert_int_equal(o.write.sampling.top_k, 5);
+    assert_true(o.write.sampling.temperature == 0.5f && o.write.sampling.top_p == 0.8f);
+    assert_true(o.write.sampling.min_p == 0.1f);
+    seq2seq_opts_fini(&o);
+    /* and one that switches sampling off */
+    assert_int_equal(read_opts(&o, "{\"do_sample\": true, \"top_k\": 5}",
+                               "{\"do_sample\": false, \"temperature\": 0}", &e),
+                     0);
+    assert_true(o.write.sampling.temperature == 0.0f);
+    seq2seq_opts_fini(&o);
 }
 
 static void test_settings_that_make_no_sense_are_refused(void **state)

@@ -182,7 +182,7 @@ static void test_phrases(void **state)
         expect(submit(engine, n), "Eight of spades, four of cloves, seven of hearts.");
     o.prompt = "Four of Clubs";
     assert_int_equal(shoal_infer_submit(engine, &o, &t, NULL), 0);
-    const float helped = expect(t, "Eight of spades four of clubs, seven of hearts.");
+    const float helped = expect(t, "Eight of spades, four of clubs, seven of hearts.");
     assert_true(helped < plain); /* the model's own opinion */
     o.prompt = "eighty lamps, spadework\nclovis, seventh heater";
     assert_int_equal(shoal_infer_submit(engine, &o, &t, NULL), 0);

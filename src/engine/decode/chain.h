@@ -1,0 +1,59 @@
+/* chain.h - the first layers of a decoder, computed by other processes: what the engine with the
+ * last layers needs of them.  Implemented by cluster/shard.
+ *
+ * Each process keeps the keys and values of its own layers.  Page numbers are the engine's and mean
+ * the same everywhere.
+ *
+ * Thread:    as lm.h.  Functions may block, for as long as the others are heard.
+ * Ownership: whoever opens an engine with a chain gives it away, also if that fails: close frees
+ * it.
+ * Failure:   SHOAL_E*. */
+#ifndef SHOAL_ENGINE_DECODE_CHAIN_H
+#define SHOAL_ENGINE_DECODE_CHAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "model/decoder.h"
+
+struct chain_costs { /* bytes */
+    uint32_t n_layers, dim;
+    uint64_t layer, head, kv, scratch; /* layer: of the largest; kv: of one layer, all pages */
+};
+
+struct chain_shape { /* agreed by all parts */
+    uint32_t n_layers, dim, n_ctx, max_batch, n_pages;
+    uint32_t first; /* layers below are the others' */
+    bool kv_q8;
+};
+
+struct chain_ops {
+    /* Chooses the first layer that is computed here, 1 or more; 0: all of them, without others. */
+    int (*cut)(void *ctx, const struct chain_costs *c, uint32_t *first, struct err *e);
+    /* The others load their parts. */
+    int (*connect)(void *ctx, const struct chain_shape *s, struct err *e);
+    /* The tokens of a step; several may be sent before the first is received. */
+    int (*send)(void *ctx, const struct decoder_run *runs, uint32_t n_runs);
+    /* The result of the next step, x [n_tokens][dim]. */
+    int (*receive)(void *ctx, float *x, uint32_t n_tokens);
+    /* After a failure of the two above: a chain that works, whose keys and values are lost. */
+    int (*reconnect)(void *ctx);
+    uint32_t (*n_parts)(const void *ctx); /* with the engine's own */
+    void (*close)(void *ctx);
+};
+
+struct chain {
+    const struct chain_ops *ops; /* NULL: there is none */
+    void *ctx;
+};
+
+static inline void chain_close(struct chain *c)
+{
+    if (c->ops)
+        c->ops->close(c->ctx);
+    c->ops = NULL;
+}
+
+#endif
