@@ -13,13 +13,13 @@
 #include "base/buf.h"
 #include "base/file/file_read.h"
 #include "base/mem.h"
-#include "depot/intake_fill.h"
-#include "depot/model_intake.h"
-#include "depot/model_put.h"
-#include "depot/model_refs.h"
-#include "depot/model_store.h"
-#include "depot/oci_manifest.h"
-#include "depot/source_file.h"
+#include "depot/source/intake_fill.h"
+#include "depot/store/model_intake.h"
+#include "depot/store/model_put.h"
+#include "depot/store/model_refs.h"
+#include "depot/store/model_store.h"
+#include "depot/source/oci_manifest.h"
+#include "depot/source/source_file.h"
 
 #define MAX_TEXT_BYTES ((size_t)1 << 20)
 #define MAX_MODEL_BYTES ((uint64_t)1 << 50)

@@ -8,7 +8,7 @@
 #ifndef SHOAL_DEPOT_MODEL_IMPORT_H
 #define SHOAL_DEPOT_MODEL_IMPORT_H
 
-#include "depot/model_source.h"
+#include "depot/source/model_source.h"
 
 struct model_import_opts {
     const char *dir; /* NULL: the usual one of that program */

@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "depot/web.h"
+#include "depot/source/web.h"
 
 #define SHOAL_PORT ":8080"
 
@@ -105,6 +105,8 @@ int model_place_read(struct model_place *out, const char *text, bool plain_http,
 {
     const char *p = text;
     memset(out, 0, sizeof(*out));
+    if (!*text)
+        return err_set(e, SHOAL_EINVAL, "the name of the model is empty");
     if (strlen(text) >= sizeof(out->name))
         return err_set(e, SHOAL_EINVAL, "the name of the model is too long");
     if (is_hub_page(text))

@@ -4,21 +4,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/bytes_text.h"
-#include "depot/intake_fill.h"
-#include "depot/model_intake.h"
+#include "depot/source/intake_fill.h"
+#include "depot/store/model_intake.h"
 #include "depot/model_place.h"
-#include "depot/model_put.h"
-#include "depot/model_refs.h"
-#include "depot/model_store.h"
-#include "depot/recipe.h"
-#include "depot/source_hub.h"
-#include "depot/source_oci.h"
-#include "depot/source_package.h"
-#include "depot/source_url.h"
-#include "depot/web.h"
+#include "depot/store/model_put.h"
+#include "depot/store/model_refs.h"
+#include "depot/store/model_store.h"
+#include "depot/source/recipe.h"
+#include "depot/source/source_hub.h"
+#include "depot/source/source_oci.h"
+#include "depot/source/source_package.h"
+#include "depot/source/source_url.h"
+#include "depot/source/web.h"
+#include "engine/model_check.h"
 #include "host/pack.h"
 
 /* What a pull works with. */
@@ -160,7 +162,14 @@ static int fetch(struct pulling *p, struct model_pulled *out, struct err *e)
 static int copy_in(struct pulling *p, struct model_pulled *out, struct err *e)
 {
     struct model_manifest m;
-    int rc = model_put(p->o->store, p->place.name, NULL, out->sha256, p->o->stop, e);
+    struct err why = {0};
+    int rc = access(p->place.name, F_OK) < 0 ? 0 : model_check(p->place.name, &why);
+    if (rc < 0)
+        return err_set(e, rc,
+                       "%s; a model is a GGUF, ONNX or LightGBM file, or a folder "
+                       "with config.json",
+                       why.msg);
+    rc = model_put(p->o->store, p->place.name, NULL, out->sha256, p->o->stop, e);
     model_manifest_init(&m);
     if (rc == 0)
         rc = model_store_manifest(p->o->store, out->sha256, &m, e);

@@ -19,7 +19,7 @@
 
 #include <limits.h>
 
-#include "depot/model_source.h"
+#include "depot/source/model_source.h"
 
 struct model_pulled {
     char name[MODEL_SOURCE_NAME_BYTES];

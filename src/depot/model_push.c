@@ -9,9 +9,9 @@
 
 #include "base/file/file_open.h"
 #include "base/mem.h"
-#include "depot/model_store.h"
-#include "depot/oci_manifest.h"
-#include "depot/oci_registry.h"
+#include "depot/store/model_store.h"
+#include "depot/source/oci_manifest.h"
+#include "depot/source/oci_registry.h"
 
 struct pushing {
     const struct model_source_opts *o;

@@ -6,7 +6,7 @@
 #ifndef SHOAL_DEPOT_MODEL_PUSH_H
 #define SHOAL_DEPOT_MODEL_PUSH_H
 
-#include "depot/model_source.h"
+#include "depot/source/model_source.h"
 
 struct model_push_opts {
     const char *base, *name;                              /* as oci_registry_open */

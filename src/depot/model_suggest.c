@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/bytes_text.h"
-#include "depot/recipe.h"
+#include "depot/source/recipe.h"
 
 /* Key-value cache and scratch of a usual context. */
 #define BESIDE_WEIGHTS_BYTES ((uint64_t)96 << 20)

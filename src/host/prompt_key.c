@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Another set or order of fields needs another tag, so that old and new keys never meet. */
-static const char tag[] = "shoal question 2";
+static const char tag[] = "shoal question 3";
 
 #define FIXED_BYTES 160u
 
@@ -100,6 +100,7 @@ bool prompt_key_question(uint8_t out[SHA256_BYTES], const struct prompt_question
     add_u64(&s, q->scope);
     add_tokens(&s, q->tokens, q->n_tokens);
     add_bytes(&s, q->text, q->text_bytes);
+    add_bytes(&s, q->more, q->more_bytes);
     if (q->constraint != SHOAL_CONSTRAINT_NONE) {
         add_u64(&s, (uint64_t)q->constraint);
         add_bytes(&s, q->constraint_text, q->constraint_bytes);

@@ -35,6 +35,8 @@ struct prompt_question { /* all zero: nothing asked */
     const int32_t *tokens; /* TOKENS: the same */
     size_t n_tokens;
     const size_t *ends; /* of several prompts: where each ends; or NULL */
+    const char *more;   /* the rest of the question, encoded by answer_cache.c */
+    size_t more_bytes;
     uint32_t n_prompts, n_choices;
     uint32_t max_tokens;
     struct shoal_sampling sampling; /* with its biases */

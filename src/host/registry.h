@@ -54,9 +54,14 @@ struct registry_want {
     const uint8_t *version; /* SHA-256; NULL: whichever serves */
     uint64_t epoch;         /* 0: the current one */
     const char *key;        /* requests with equal keys get the same side of a canary; NULL: none */
-    bool any;               /* a model in its own process is acceptable */
+    /* Hashes of the beginnings of its prompt, the longest last: of several copies of the model, the
+     * one that has read most of it is preferred. */
+    const uint64_t *beginnings;
+    uint32_t n_beginnings;
+    bool any; /* a model in its own process is acceptable */
 };
 
+#define REGISTRY_BEGINNINGS 1024u     /* beginnings of prompts that are remembered of a copy */
 #define REGISTRY_STREAM_SAVE_MS 2000u /* how old the saved state of a stream may be */
 
 /* Settings of a model in its own process. */
@@ -83,6 +88,9 @@ struct registry_spec { /* from the configuration; strings are copied */
      * name can coexist, each with its own sum and path. */
     const uint8_t *sum;
     bool staged; /* begins with REGISTRY_STAGE */
+    /* Further replicas of a version, each with an engine or a process of its own, are numbered from
+     * 1; they need a sum.  0: the first, which must outlive the others. */
+    uint32_t copy;
     uint32_t n_ctx, max_tasks, max_queue, n_threads;
     size_t kv_bytes;
     uint32_t stream_save_ms; /* as in shoal_engine_opts, but 0: REGISTRY_STREAM_SAVE_MS */
@@ -90,9 +98,11 @@ struct registry_spec { /* from the configuration; strings are copied */
     bool int8;          /* as in shoal_engine_opts */
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded automatically */
     bool context_shift; /* as in shoal_engine_opts; not in a process of its own */
+    bool no_drafts;     /* never guesses tokens: SHOAL_DRAFTS_NEVER */
     bool shares_cache;  /* clients share cached prefixes and answers */
     bool standby;       /* for failover: other nodes are used first */
     int32_t priority;   /* models of lower priority are unloaded first */
+    char shard[16];     /* "", or how other nodes compute layers of it; see registry_opts.chain */
     bool apart;         /* runs in its own process; see registry_apart */
     struct registry_apart_opts apart_opts;
     /* The model is the average of these (shoal_engine_opts), at most SHOAL_MAX_AVERAGE. They are
@@ -130,6 +140,8 @@ struct registry_slot {
     struct registry *all;
     char *path, *pack;
     uint64_t serial;                /* unique in this process, unlike an address */
+    uint64_t family;                /* serial of the first copy of the same version */
+    uint64_t *beginnings;           /* [REGISTRY_BEGINNINGS] that it has read; NULL: one copy */
     struct registry_spec spec;      /* spec of the first name; strings and sum are not valid */
     uint8_t want_sum[SHA256_BYTES]; /* sum that the content must have; valid with has_want_sum */
     bool has_want_sum;
@@ -176,6 +188,7 @@ struct registry_model { /* a name */
     struct registry_model *next;
     struct registry_slot *slot;
     bool versioned; /* added with a sum: the cluster's, not the configuration's */
+    uint32_t copy;  /* of the version; 0: the first */
     uint8_t sum[SHA256_BYTES];
     struct registry_service service; /* under the registry's lock */
     bool gone;                       /* removed: freed when the last user leaves */
@@ -214,6 +227,8 @@ struct registry_wait {
     void (*fn)(struct registry_wait *w, struct registry_model *m, int rc);
 };
 
+struct chain;
+
 struct registry_opts {
     size_t memory_bytes;     /* limit for all loaded models together; 0: what the machine has */
     uint32_t idle_unload_ms; /* 0: never */
@@ -226,7 +241,11 @@ struct registry_opts {
     /* A model changed its state, or a name was added or removed.  Called on any thread, under the
      * registry's lock; may be NULL. */
     void (*changed)(void *ctx);
-    void *ctx;                          /* for both */
+    /* The chain (engine/decode/chain.h) of a model with `shard`; its ops stay NULL if the whole
+     * model is to be loaded here.  Called on the loading thread; NULL: such models cannot be
+     * loaded. */
+    int (*chain)(void *ctx, const char *path, const char *shard, struct chain *out, struct err *e);
+    void *ctx;                          /* for all of them */
     const struct registry_apart *apart; /* borrowed; NULL: no model may be isolated */
 };
 
@@ -279,13 +298,17 @@ static inline bool registry_service_same(const struct registry_service *a,
     return a->duty == b->duty && a->epoch == b->epoch && a->until == b->until &&
            a->share == b->share;
 }
-/* Sets which requests a version answers. SHOAL_ENOTFOUND: it does not exist. */
+/* Sets which requests a version answers, all copies of it. SHOAL_ENOTFOUND: it does not exist. */
 SHOAL_MUST_CHECK int registry_set_service(struct registry *r, const char *name,
                                           const uint8_t sum[SHA256_BYTES],
                                           const struct registry_service *s, struct err *e);
-/* As registry_remove, for one version. */
+/* As registry_remove, for one version with all its copies. */
 SHOAL_MUST_CHECK int registry_remove_version(struct registry *r, const char *name,
                                              const uint8_t sum[SHA256_BYTES], struct err *e);
+/* The same for one copy above the first. */
+SHOAL_MUST_CHECK int registry_remove_copy(struct registry *r, const char *name,
+                                          const uint8_t sum[SHA256_BYTES], uint32_t copy,
+                                          struct err *e);
 /* The first epoch that a request may name. Epoch 0 in a request means the current one. */
 #define REGISTRY_FIRST_EPOCH 1u
 /* The epoch of new requests, and the end of the known epochs: requests of end and later are
@@ -322,8 +345,6 @@ SHOAL_MUST_CHECK int
 registry_attach(struct registry_model *m,
                 int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
                 void *ctx, void (*detach)(void *attached), void **out, struct err *e);
-/* The object, if it was created; NULL: not yet. */
-void *registry_attached(struct registry_model *m);
 /* Whether the path holds a model that could be loaded, by its headers.  Reads no weights. */
 SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);
 /* Whether the path holds a decoder, by its headers: it writes text and has no labels.  False: it
@@ -350,12 +371,16 @@ uint64_t registry_expires_ns(const struct registry_model *m);
  * several versions, the one that new requests get. */
 void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
                    void *ctx);
-/* The same for every version of every name. */
+/* The same for every version of every name, and every copy of it. */
 void registry_each_version(struct registry *r,
                            void (*fn)(void *ctx, const struct registry_model *m), void *ctx);
 /* false: there is no such name. */
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
 /* Where the hashes of files are remembered (hash_memo.h); NULL: nowhere. */
+/* Memory of this process that is no model of the registry: n bytes more, or fewer.  left: what its
+ * limit leaves for more models, at least 1; 0: there is no limit. */
+void registry_take_memory(struct registry *r, int64_t n);
+uint64_t registry_memory_left(struct registry *r);
 const char *registry_memo_dir(const struct registry *r);
 /* The name that "NAME" stands for, which no model has: "NAME:TAG", if there is only one tag or one
  * of them is "latest". false: none. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/engine_chained.h"
 #include "host/registry_int.h"
 
 /* delay before a process is restarted, which doubles with every further crash in a row */
@@ -151,6 +152,19 @@ static int open_average(struct registry *r, struct registry_slot *s,
     return rc;
 }
 
+static int open_chained(struct registry *r, struct registry_slot *s,
+                        const struct shoal_engine_opts *o, struct shoal_engine **out, struct err *e)
+{
+    struct chain chain = {NULL, NULL};
+    if (!r->opts.chain)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "%s: only a node of a shoal can shard a model: it needs cluster.certs and "
+                       "cluster.listen",
+                       s->path);
+    int rc = r->opts.chain(r->opts.ctx, s->path, s->spec.shard, &chain, e);
+    return rc < 0 ? rc : engine_open_chained(out, s->path, o, &chain, e);
+}
+
 /* Opens the model within the remaining memory; without the lock. */
 static int open_model(struct registry *r, struct registry_slot *s, size_t memory, const char *name,
                       struct opened *out, struct err *e)
@@ -164,6 +178,7 @@ static int open_model(struct registry *r, struct registry_slot *s, size_t memory
         .kv_bytes = s->spec.kv_bytes,
         .kv_q8 = s->spec.kv_q8,
         .context_shift = s->spec.context_shift,
+        .drafts = s->spec.no_drafts ? SHOAL_DRAFTS_NEVER : SHOAL_DRAFTS_AS_THEY_PAY,
         .stream_save_ms = s->spec.stream_save_ms ? s->spec.stream_save_ms : REGISTRY_STREAM_SAVE_MS,
         .stream_ttl_ms = s->spec.stream_ttl_ms,
         .max_streams = s->spec.max_streams,
@@ -175,6 +190,8 @@ static int open_model(struct registry *r, struct registry_slot *s, size_t memory
     *out = (struct opened){.engine = NULL};
     if (s->spec.n_parts > 0)
         return open_average(r, s, &o, &out->engine, e);
+    if (s->spec.shard[0])
+        return open_chained(r, s, &o, &out->engine, e);
     if (!s->spec.apart)
         return shoal_engine_open(&out->engine, s->path, &o, e);
     return r->opts.apart->open(r->opts.apart->ctx, s, name, memory, r->cache_dir, &r->stop,
@@ -264,6 +281,23 @@ static void load_one(struct registry *r, struct registry_slot *s)
     if (rc == 0 && s->users == 0)
         registry_publish_identity(s, &found);
     finish_load(r, s, &opened, rc, &e);
+}
+
+/* ---- memory of others ---- */
+
+void registry_take_memory(struct registry *r, int64_t n)
+{
+    pthread_mutex_lock(&r->lock);
+    r->used_bytes += (size_t)n;
+    pthread_mutex_unlock(&r->lock);
+}
+
+uint64_t registry_memory_left(struct registry *r)
+{
+    pthread_mutex_lock(&r->lock);
+    const size_t limit = r->opts.memory_bytes, used = r->used_bytes + constraint_bytes(r);
+    pthread_mutex_unlock(&r->lock);
+    return limit == 0 ? 0 : limit > used ? limit - used : 1;
 }
 
 /* ---- models apart ---- */

@@ -39,6 +39,7 @@ void registry_slot_free(struct registry_slot *s)
     for (uint32_t i = 0; s->parts && i < s->spec.n_parts; i++)
         mem_free((char *)(uintptr_t)s->parts[i].model);
     mem_free(s->parts);
+    mem_free(s->beginnings);
     mem_free(s->path);
     mem_free(s->pack);
     mem_free(s);
@@ -73,12 +74,18 @@ static bool is_version(const struct registry_model *m, const uint8_t *sum)
     return has && memcmp(has, sum, SHA256_BYTES) == 0;
 }
 
-static struct registry_model *find_version(struct registry *r, const char *name, const uint8_t *sum)
+static struct registry_model *find_copy(struct registry *r, const char *name, const uint8_t *sum,
+                                        uint32_t copy)
 {
     for (struct registry_model *m = r->list; m; m = m->next)
-        if (!m->gone && strcmp(m->name, name) == 0 && is_version(m, sum))
+        if (!m->gone && m->copy == copy && strcmp(m->name, name) == 0 && is_version(m, sum))
             return m;
     return NULL;
+}
+
+static struct registry_model *find_version(struct registry *r, const char *name, const uint8_t *sum)
+{
+    return find_copy(r, name, sum, 0);
 }
 
 bool registry_in_share(const char *key, uint32_t share)
@@ -109,7 +116,7 @@ static struct registry_model *find_serving(struct registry *r, const struct regi
     struct registry_model *best = NULL;
     *first = NULL;
     for (struct registry_model *m = r->list; m; m = m->next) {
-        if (m->gone || strcmp(m->name, want->name) != 0)
+        if (m->gone || m->copy > 0 || strcmp(m->name, want->name) != 0)
             continue;
         if (!*first)
             *first = m;
@@ -127,6 +134,66 @@ static struct registry_model *find(struct registry *r, const char *name)
     const struct registry_want want = {.name = name};
     struct registry_model *first, *m = find_serving(r, &want, &first);
     return m ? m : first;
+}
+
+/* ---- copies ---- */
+
+/* Each hash has one place, which the newest takes. */
+static uint64_t *place_of(uint64_t *beginnings, uint64_t hash)
+{
+    return &beginnings[hash % REGISTRY_BEGINNINGS];
+}
+
+/* How many of the beginnings it covers: the longest one that it has read decides. */
+static uint32_t has_read(const struct registry_slot *s, const struct registry_want *want)
+{
+    for (uint32_t i = s->beginnings ? want->n_beginnings : 0; i > 0; i--)
+        if (*place_of(s->beginnings, want->beginnings[i - 1]) == want->beginnings[i - 1])
+            return i;
+    return 0;
+}
+
+/* It will read this prompt.  Without memory it is found by load alone. */
+static void note_read(struct registry_slot *s, const struct registry_want *want)
+{
+    if (!s->beginnings && want->n_beginnings > 0)
+        s->beginnings = mem_zalloc_n(REGISTRY_BEGINNINGS, sizeof(*s->beginnings));
+    for (uint32_t i = 0; s->beginnings && i < want->n_beginnings; i++)
+        *place_of(s->beginnings, want->beginnings[i]) = want->beginnings[i];
+}
+
+static bool is_copy_of(const struct registry_model *m, const struct registry_model *first)
+{
+    return !m->gone && m->versioned && strcmp(m->name, first->name) == 0 &&
+           memcmp(m->sum, first->sum, SHA256_BYTES) == 0;
+}
+
+/* Of all copies of a version that are loaded, the least busy one, or the one that has read most of
+ * the prompt if that is not twice as busy. */
+static struct registry_model *pick_copy(struct registry *r, struct registry_model *first,
+                                        const struct registry_want *want)
+{
+    struct registry_model *idle = NULL, *holder = NULL;
+    uint32_t n = 0, most = 0;
+    for (struct registry_model *m = first->versioned ? r->list : NULL; m; m = m->next) {
+        if (!is_copy_of(m, first) || m->slot->state != REGISTRY_READY)
+            continue;
+        uint32_t read = has_read(m->slot, want);
+        n++;
+        if (!idle || m->slot->users < idle->slot->users)
+            idle = m;
+        if (read > most || (read > 0 && read == most && m->slot->users < holder->slot->users)) {
+            holder = m;
+            most = read;
+        }
+    }
+    if (!idle)
+        return first;
+    if (holder && holder->slot->users <= 2 * idle->slot->users + 1)
+        idle = holder;
+    if (n > 1 || idle->slot->beginnings)
+        note_read(idle->slot, want);
+    return idle;
 }
 
 /* The one without a version: from the configuration. */
@@ -166,6 +233,8 @@ static bool copy_parts(struct registry_slot *s, const struct registry_spec *spec
  * loaded, so each version checks its own. */
 static bool fits_version(const struct registry_slot *s, const struct registry_spec *spec)
 {
+    if (s->spec.copy != spec->copy)
+        return false;
     return !spec->sum || (s->has_want_sum && memcmp(s->want_sum, spec->sum, SHA256_BYTES) == 0);
 }
 
@@ -257,6 +326,7 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         if (m->calibration.rows == 0 && r->memo_dir)
             (void)baselines_restore(&m->stats.confidence, r->memo_dir, m->baseline_key);
         m->versioned = spec->sum != NULL;
+        m->copy = spec->copy;
         m->service.duty = spec->staged ? REGISTRY_STAGE : REGISTRY_SERVE;
         if (spec->sum)
             memcpy(m->sum, spec->sum, SHA256_BYTES);
@@ -267,7 +337,13 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         return err_set(e, SHOAL_ENOMEM, "model");
     }
     pthread_mutex_lock(&r->lock);
-    if (spec->sum ? find_version(r, spec->name, spec->sum) : find_plain(r, spec->name))
+    const struct registry_model *first =
+        spec->copy && spec->sum ? find_version(r, spec->name, spec->sum) : NULL;
+    if (spec->copy && (!first || !first->versioned))
+        rc = err_set(e, SHOAL_EINVAL, "there is no model %s in this version to make a copy of",
+                     spec->name);
+    else if (spec->sum ? find_copy(r, spec->name, spec->sum, spec->copy)
+                       : find_plain(r, spec->name))
         rc = err_set(e, SHOAL_EINVAL, "a model named %s already exists%s", spec->name,
                      spec->sum ? " in this version" : "");
     else if (!(m->slot = find_slot(r, spec)))
@@ -288,6 +364,7 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
             at = &(*at)->next;
         *at = m;
         m->slot->n_names++;
+        m->slot->family = first ? first->slot->serial : m->slot->serial;
         m->slot->spec.pinned |= spec->pinned;
         if (spec->pinned &&
             (m->slot->state == REGISTRY_UNLOADED || m->slot->state == REGISTRY_UNLOADING))
@@ -346,7 +423,7 @@ int registry_check(const struct registry_model *m, enum shoal_kind kind, struct 
     size_t n = 0;
     if (m->slot->kinds & kind)
         return 0;
-    for (unsigned k = 1; k <= SHOAL_KIND_TRANSCRIBE; k <<= 1)
+    for (unsigned k = 1; k <= SHOAL_KIND_SPEAK; k <<= 1)
         if ((m->slot->kinds & k) && n < sizeof(can))
             n += (size_t)snprintf(can + n, sizeof(can) - n, "%s%s", n ? ", " : "",
                                   shoal_kind_name((enum shoal_kind)k));
@@ -404,6 +481,7 @@ static int choose(struct registry *r, const struct registry_want *want, struct r
         return err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", w.name);
     if (!m)
         return err_set(e, SHOAL_ENOTFOUND, "no model here can %s", shoal_kind_name(w.kind));
+    *out = pick_copy(r, m, &w);
     return 0;
 }
 
@@ -482,14 +560,6 @@ void registry_put(struct registry_model *m)
     if ((s->users == 0 && (s->want_unload || r->opts.idle_unload_ms || s->keep_ns)) || m->gone)
         pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);
-}
-
-void *registry_attached(struct registry_model *m)
-{
-    pthread_mutex_lock(&m->slot->all->lock);
-    void *attached = m->slot->attached;
-    pthread_mutex_unlock(&m->slot->all->lock);
-    return attached;
 }
 
 int registry_attach(struct registry_model *m,
@@ -603,7 +673,20 @@ int registry_remove_version(struct registry *r, const char *name, const uint8_t 
                             struct err *e)
 {
     pthread_mutex_lock(&r->lock);
-    int rc = change(r, name, find_version(r, name, sum), CHANGE_REMOVE, e);
+    struct registry_model *first = find_version(r, name, sum);
+    int rc = change(r, name, first, CHANGE_REMOVE, e);
+    for (struct registry_model *m = first && first->versioned ? r->list : NULL; m; m = m->next)
+        if (is_copy_of(m, first))
+            m->gone = true;
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+int registry_remove_copy(struct registry *r, const char *name, const uint8_t sum[SHA256_BYTES],
+                         uint32_t copy, struct err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    int rc = change(r, name, copy ? find_copy(r, name, sum, copy) : NULL, CHANGE_REMOVE, e);
     pthread_mutex_unlock(&r->lock);
     return rc;
 }
@@ -613,10 +696,12 @@ int registry_set_service(struct registry *r, const char *name, const uint8_t sum
 {
     pthread_mutex_lock(&r->lock);
     struct registry_model *m = find_version(r, name, sum);
-    if (m && !registry_service_same(&m->service, s)) {
-        m->service = *s;
-        note_change(r);
-    }
+    for (struct registry_model *c = m ? r->list : NULL; c; c = c->next)
+        if ((c == m || (m->versioned && is_copy_of(c, m))) &&
+            !registry_service_same(&c->service, s)) {
+            c->service = *s;
+            note_change(r);
+        }
     pthread_mutex_unlock(&r->lock);
     return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "this version of '%.64s' does not exist", name);
 }
@@ -678,7 +763,7 @@ void registry_each(struct registry *r, void (*fn)(void *ctx, const struct regist
 {
     pthread_mutex_lock(&r->lock);
     for (struct registry_model *m = r->list; m; m = m->next)
-        if (!m->gone && find(r, m->name) == m)
+        if (!m->gone && m->copy == 0 && find(r, m->name) == m)
             fn(ctx, m);
     pthread_mutex_unlock(&r->lock);
 }

@@ -81,10 +81,11 @@ static int path_of(const struct collections *cs, const char *name, char *out, si
                    struct err *e)
 {
     if (!collection_name_ok(name))
-        return err_set(e, SHOAL_EINVAL,
-                       "'%.80s' cannot be the name of a collection: use 1 to %u letters, digits, - "
-                       "and _",
-                       name, COLLECTION_MAX_NAME);
+        return err_set(
+            e, SHOAL_EINVAL,
+            "'%.80s' cannot be the name of a collection: use 1 to %u of a-z, A-Z, 0-9, - "
+            "and _",
+            name, COLLECTION_MAX_NAME);
     int n = snprintf(out, cap, "%s/%s" ENDING, cs->dir, name);
     return n > 0 && (size_t)n < cap ? 0 : err_set(e, SHOAL_EINVAL, "the path is too long");
 }

@@ -683,7 +683,9 @@ static void *helper_main(void *arg)
 
 uint32_t crew_cores(void)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t ours; /* those of taskset, a container or a unit, not all of the machine */
+    long n = sched_getaffinity(0, sizeof(ours), &ours) == 0 ? CPU_COUNT(&ours)
+                                                            : sysconf(_SC_NPROCESSORS_ONLN);
     return n < 1 ? 1 : n > 64 ? 64 : (uint32_t)n;
 }
 

@@ -35,7 +35,7 @@
 struct crew;
 struct crew_lane;
 
-/* Cores that are online, at most 64: the default size of a lane. */
+/* Cores that this process may use, at most 64: the default size of a lane. */
 uint32_t crew_cores(void);
 
 struct crew_phase {
