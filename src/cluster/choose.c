@@ -47,10 +47,12 @@ static bool is_avoided(const struct replica_query *q, const struct replica *p)
     return false;
 }
 
-static uint32_t busy(const struct node_model *m, const struct choose_view *v)
+/* Requests for each of the node's replicas. */
+static double busy(const struct node_model *m, const struct choose_view *v)
 {
     /* what it told is as old as its last state: of our own requests we know better */
-    return v->calls + (m->in_flight > v->told_calls ? m->in_flight - v->told_calls : 0);
+    const uint32_t others = m->in_flight > v->told_calls ? m->in_flight - v->told_calls : 0;
+    return (double)(v->calls + others) / node_model_replicas(m);
 }
 
 /* Rough time that a request would take there: its cost times the requests that share the machine.
@@ -75,15 +77,16 @@ static double total(const struct node_model *m, const struct request *r,
     if (g->max_tokens > 0 && g->max_tokens < tokens)
         tokens = g->max_tokens;
     return (m->queue_ns + m->prefill_ns * prompt + m->token_ns * tokens) * v->slowness *
-           (1 + busy(m, v)) / (1 + m->in_flight);
+           (1 + busy(m, v)) / (1 + (double)m->in_flight / node_model_replicas(m));
 }
 
-/* Upper bound of the expected time to the next piece of the answer; 0: unknown. */
+/* Upper bound of the expected time to the next piece of the answer; 0: unknown.  begun: the first
+ * piece has come. */
 static uint64_t expected(const struct node_model *m, const struct request *r,
-                         const struct choose_view *v)
+                         const struct choose_view *v, bool begun)
 {
     const double tokens = (double)r->input_bytes; /* a token is a byte at least */
-    double ns = m->prefill_ns * tokens;
+    double ns = begun ? 0 : m->prefill_ns * tokens;
     if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
         r->kind == REQUEST_TOKENS || m->state != REGISTRY_READY)
         return 0;
@@ -142,27 +145,41 @@ static bool may_probe(const struct choose *c, const struct replica_query *q,
 {
     const struct request *r = q->request;
     return v->probe && r->deadline_ns == 0 && !r->node && q->n_avoid == 0 && !q->version &&
-           m->state == REGISTRY_READY && busy(m, v) == 0 && probe_due(v->probe, c->now_ns);
+           m->state == REGISTRY_READY && busy(m, v) <= 0 && probe_due(v->probe, c->now_ns);
+}
+
+/* A model that is loaded for the first time has not told its kinds yet: it may be the one that a
+ * request without a name means. */
+static bool may_turn_out(const struct node_state *s, const struct request *r)
+{
+    for (uint32_t i = 0; !r->model && r->kind != REQUEST_ASK && i < s->n_models; i++)
+        if (s->models[i].kinds == 0 && s->models[i].state == REGISTRY_LOADING)
+            return true;
+    return false;
 }
 
 void choose_look(struct choose *c, const struct replica_query *q, const struct choose_view *v)
 {
     const struct node_model *m = NULL;
+    c->known |= may_turn_out(v->state, q->request);
     while ((m = choose_model(v->state, q->request, m))) {
         int side = m->share > 0 && !q->version;
         if (!has_version(m, q->version))
             continue;
         c->known = true;
+        if (v->held > c->pages[side].held && m->state == REGISTRY_READY)
+            c->pages[side] = (struct choose_one){.replica = v->replica, .held = v->held};
         if (!v->ready || !usable(m, q) || is_avoided(q, v->replica))
             continue;
         struct choose_one x = {.replica = v->replica,
                                .price = price(m, v),
                                .held = v->held,
                                .load = 1 + busy(m, v),
-                               .parallel = m->parallel,
+                               .parallel = (double)m->parallel / node_model_replicas(m),
                                .total_ns = total(m, q->request, v),
                                .standby = is_last(c, q, m, v),
-                               .expect_ns = expected(m, q->request, v),
+                               .expect_ns = expected(m, q->request, v, false),
+                               .token_ns = expected(m, q->request, v, true),
                                .sum = m->sum,
                                .probe = v->probe};
         if (side && m->share > c->share)
@@ -198,6 +215,13 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
     }
     if (q->expect_ns)
         *q->expect_ns = best->expect_ns;
+    if (q->token_ns)
+        *q->token_ns = best->token_ns;
+    if (q->holder && x->replica && c->pages[side].replica != x->replica &&
+        (c->pages[side].held - x->held) * (double)q->request->input_bytes >= MUCH_BYTES) {
+        *q->holder = c->pages[side].replica;
+        *q->holder_part = c->pages[side].held;
+    }
     if (c->share > 0 && q->chosen) /* otherwise the node itself chooses the version that serves */
         *q->chosen = x->sum;
     return x->replica;

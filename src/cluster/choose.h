@@ -44,7 +44,7 @@ struct choose_one {
     double load, total_ns; /* requests that share the machine; expected time of the answer */
     double parallel;       /* requests that it runs at the same time; 0: not known */
     bool standby;          /* or behind: used only when no other can answer */
-    uint64_t expect_ns;
+    uint64_t expect_ns, token_ns;
     const uint8_t *sum;
     struct probe *probe;
 };
@@ -55,6 +55,7 @@ struct choose {
     struct deployed *deployed;   /* what should be served; NULL: not known */
     struct choose_one best[2];   /* with the stable version, and with the canary */
     struct choose_one holder[2]; /* the one that has read most of the prompt */
+    struct choose_one pages[2];  /* the same, also if it cannot answer now */
     struct choose_one idle[2];   /* the most expensive one whose probe is due */
     uint32_t share;              /* share of the canary; 0: none */
     bool known;                  /* somebody has the model */

@@ -74,6 +74,7 @@ struct join {
     char holder[MAX_NAME];         /* the controller */
     uint64_t holder_fence, holder_ns;
     uint64_t own_fence; /* this member is the controller; 0: it is not */
+    uint64_t roll_call; /* the last one that was heard */
 };
 
 /* ---- heartbeats of others ---- */
@@ -136,7 +137,13 @@ static void hear(struct join *j, const struct node_state *s)
         return;
     if (s->fence)
         note_controller(j, s->name, s->fence);
-    control_heard(j->control, s->desired, s->desired_fence, s->fence);
+    const struct desired_heard h = {.name = s->name,
+                                    .version = s->desired,
+                                    .writer = s->desired_fence,
+                                    .fence = s->fence,
+                                    .known_fence = s->known_fence,
+                                    .roll_call = s->roll_call};
+    control_heard(j->control, &h);
     if (!j->found || !s->address[0] || strlen(s->address) >= MAX_ADDRESS ||
         strcmp(s->name, j->name) == 0)
         return;
@@ -203,6 +210,16 @@ static void send_heartbeat(struct join *j)
         e.code != SHOAL_EBUSY)
         log_warn("cluster", "no heartbeat could be sent: %s", e.msg);
     buf_fini(&b);
+}
+
+/* NATS has lost the desired state, and somebody wants to know what this member has. */
+static void on_call(void *ctx, uint64_t number)
+{
+    struct join *j = ctx;
+    pthread_mutex_lock(&j->lock);
+    j->roll_call = number;
+    pthread_mutex_unlock(&j->lock);
+    send_heartbeat(j);
 }
 
 /* ---- a node that was away ---- */
@@ -361,7 +378,9 @@ void join_fill(struct join *j, struct node_state *s, struct arena *a)
         s->desired = j->desired->version;
         s->desired_fence = j->desired->fence;
     }
+    s->roll_call = j->roll_call;
     pthread_mutex_unlock(&j->lock);
+    s->known_fence = control_known_fence(j->control);
     if (j->deployed)
         s->n_wanted = deployed_wanted(j->deployed, a, &s->wanted);
 }
@@ -513,7 +532,12 @@ static int open_book(struct join *j, const struct join_opts *o, struct err *e)
 static int open_control(struct join *j, const struct join_opts *o, struct err *e)
 {
     char name[MAX_NAME], snapshot[PATH_MAX];
-    const struct control_watch watch = {j, on_link, on_heartbeat, on_desired, on_controller};
+    const struct control_watch watch = {.ctx = j,
+                                        .on_link = on_link,
+                                        .on_heartbeat = on_heartbeat,
+                                        .on_desired = on_desired,
+                                        .on_call = on_call,
+                                        .on_controller = on_controller};
     subject_name(name, o->name);
     const struct control_opts co = {.bus = {.cluster = o->cluster,
                                             .name = name,

@@ -104,7 +104,11 @@ static bool is_shared(const struct members *m, const struct request *r)
 
 static const struct prefix_chain *prefix_of(const struct members *m, struct request *r)
 {
-    return m->sent ? prefix_chain_make(&r->arena, r, is_shared(m, r)) : NULL;
+    const struct prefix_chain *c =
+        m->sent ? prefix_chain_make(&r->arena, r, is_shared(m, r)) : NULL;
+    if (c)
+        prefix_chain_tell(c, r);
+    return c;
 }
 
 /* The replica was chosen: it will have read this prompt. */

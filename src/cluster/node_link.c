@@ -640,6 +640,7 @@ int node_link_create(struct node_link **out, struct loop *l, const struct node_l
     k->watch.ops = &watch_ops;
     k->tick.fn = on_tick;
     k->address = mem_strndup(o->address, strlen(o->address));
+    k->replica.address = k->address;
     snprintf(k->name, sizeof(k->name), "%s", o->name ? o->name : o->address);
     snprintf(k->expected, sizeof(k->expected), "%s", o->name ? o->name : "");
     buf_init(&k->watch_in, NODE_STATE_MAX_BYTES + GRPC_HEAD_BYTES);

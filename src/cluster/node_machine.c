@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread/crew.h"
 
 #define SAMPLE_NS 1000000000u
 
@@ -36,10 +37,9 @@ static uint64_t meminfo(const char *format)
 static void read_fixed(void)
 {
     struct utsname u;
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
     if (uname(&u) == 0)
         snprintf(fixed.isa, sizeof(fixed.isa), "%s", u.machine);
-    fixed.n_cores = n > 0 ? (uint32_t)n : 0;
+    fixed.n_cores = crew_cores();
     fixed.memory_bytes = meminfo("MemTotal: %llu kB");
 }
 

@@ -14,7 +14,7 @@
  *             as one divided by the requests that ended with it; MAX_DEATHS of them are too many.
  *
  * A piece of the answer clears everything but the deadline and what was wrong. Moves do not count,
- * however many: a replica that falls silent, is unreachable, loses a race to a second one or
+ * however many: a replica that falls silent, is unreachable, loses a race to a second one, loads or
  * unloads its model does not count against the request.
  *
  * Thread: plain data; the owner's.  Time is what the caller says. */

@@ -9,17 +9,23 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/pace.h"
 #include "cluster/patience.h"
 #include "flow/acquire.h"
 #include "host/sha256.h"
+#include "trace/trace_words.h"
 
 #define MAX_TRIED 64u                /* replicas that are not tried twice in a row */
 #define RETRY_NS 20000000u           /* between two looks for a replica */
 #define MAX_TICKET_TOKENS (1u << 24) /* per choice */
 #define MS_NS 1000000u
 #define STALL_MS 500u
-#define STALL_FACTOR 8u   /* times the expected duration */
-#define DOUBLED_SHARE 10u /* at most one request in this many runs on two replicas */
+#define LIVE_STALL_MS 250u /* of a stream that runs, whose pace is known */
+#define STALL_FACTOR 8u    /* times the expected duration */
+#define DOUBLED_SHARE 10u  /* at most one request in this many runs on two replicas */
+#define STALLED_SHARE 3u   /* the same, for streams that stopped: a node may take so many with it */
+#define AGAIN_NS 50000000u /* a stall is looked at again after this long */
+#define STOOD_NS 200000000u /* a timer that is so late: this process stood still */
 
 /* The part of a choice that the client has seen. */
 struct choice {
@@ -50,6 +56,7 @@ struct leg {
     bool has_start;   /* the replica has begun */
     struct sink_start start;   /* with has_start: for the client, if this replica answers first */
     struct sink_prompt prompt; /* latest of the first choice; tokens 0: none */
+    uint32_t span;             /* see trace/trace.h */
     struct given *given;       /* [n] */
     uint32_t n_results;
     const struct shoal_result **results; /* [n_inputs] of a specialist */
@@ -81,12 +88,18 @@ struct relay {
     struct replica *tried[MAX_TRIED];
     uint32_t n_tried, n_attempts;
     uint64_t began_ns;
+    uint32_t span; /* below which those of the legs are */
     struct patience patience;
     struct failure failure; /* the last one */
     bool has_failure;
     /* silence */
-    uint32_t n_pieces, n_seen; /* pieces of the answer: so far, and when the watch was set */
-    uint64_t stall_ns;
+    uint32_t n_pieces; /* of the answer, so far */
+    struct pace pace;
+    /* by what the replica says about its speed: until its first piece, and later */
+    uint64_t stall_ns, token_stall_ns;
+    uint64_t watch_ns;        /* when the watch is due */
+    uint64_t rival_ns;        /* when the second replica began */
+    struct replica *rival_at; /* the last second one, which was silent, too; or NULL */
     struct executor_timer timer, watch;
     struct executor_task next;
 };
@@ -149,19 +162,34 @@ static void tell_start(struct leg *g)
         sink_tell_prompt(y->sink, &g->prompt);
 }
 
+/* The shortest silence for which a replica is blamed. */
+static uint64_t stall_least_ns(const struct relay *y)
+{
+    return (y->opts.stall_ms ? y->opts.stall_ms : STALL_MS) * (uint64_t)MS_NS;
+}
+
+static void hurry_watch(struct relay *y);
+
 /* The replica delivered a piece of the answer: it continues, the other one is cancelled. */
 static void take_lead(struct leg *g)
 {
     struct relay *y = g->relay;
     struct leg *rival = other_of(g);
     tell_start(g);
+    const uint64_t now = clock_ns(), silent_ns = now - y->pace.last_ns;
     y->n_pieces++;
-    patience_piece(&y->patience, clock_ns());
+    if (g == y->lead)
+        pace_piece(&y->pace, now);
+    y->pace.last_ns = now;
+    patience_piece(&y->patience, now);
+    hurry_watch(y);
     if (!rival->running || rival->out)
         return;
     if (g != y->lead) {
         y->opts.source->counts->n_won++;
-        if (y->stalled && rival->at->ops->blame)
+        y->opts.source->counts->n_moved += y->n_pieces > 1; /* the client has read a part of it */
+        /* one that was overtaken within moments may be as good as any */
+        if (y->stalled && silent_ns >= stall_least_ns(y) && rival->at->ops->blame)
             rival->at->ops->blame(rival->at, y->request);
     }
     y->lead = g;
@@ -338,6 +366,7 @@ static void on_result(struct sink *s, const struct sink_result *e)
     }
     g->results[g->n_results++] = e->result;
     y->n_pieces++;
+    y->pace.last_ns = clock_ns();
     if (!e->last)
         return;
     take_lead(g);
@@ -424,10 +453,10 @@ static enum patience_failure meaning_of(const struct failure *f)
         return PATIENCE_FAILED_ITSELF;
     if (is_reason(f, REPLICA_ENDED))
         return PATIENCE_DIED;
-    /* a node that has unloaded the model, or whose state was outdated */
-    if (f->kind == FAILURE_NOT_FOUND || is_reason(f, REPLICA_LOST) ||
-        is_reason(f, REPLICA_ABSENT) || is_reason(f, ACQUIRE_NO_VERSION) ||
-        is_reason(f, ACQUIRE_NOT_SERVED))
+    /* a node that has unloaded the model, or loads it, or whose state was outdated */
+    if (f->kind == FAILURE_NOT_FOUND || f->kind == FAILURE_NOT_LOADED ||
+        is_reason(f, REPLICA_LOST) || is_reason(f, REPLICA_ABSENT) ||
+        is_reason(f, ACQUIRE_NO_VERSION) || is_reason(f, ACQUIRE_NOT_SERVED))
         return PATIENCE_MOVED;
     return PATIENCE_REFUSED_IT;
 }
@@ -438,6 +467,7 @@ static void on_fail(struct sink *s, const struct failure *f)
     struct relay *y = g->relay;
     if (deaf(g))
         return;
+    trace_fail(y->request->spans.trace, g->span, f->reason);
     if (!worth_moving(y, f)) {
         tell_failure(y, f);
         drop(other_of(g));
@@ -457,7 +487,9 @@ static void on_closed(struct sink *s)
     struct leg *g = leg_of(s);
     struct relay *y = g->relay;
     g->running = false;
+    trace_end(y->request->spans.trace, g->span, clock_ns());
     if (!y->quiet && !g->out) { /* it ended without a final event */
+        trace_fail(y->request->spans.trace, g->span, REPLICA_LOST);
         failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST,
                     "node %.64s disconnected", g->at->name);
         y->has_failure = g->out = true;
@@ -584,6 +616,20 @@ static void give_up(struct relay *y, enum patience_verdict why, enum replica_fou
     relay_close(y);
 }
 
+/* What the replica does is below the span of its leg, also on its own machine. */
+static void begin_span(struct relay *y, struct leg *g)
+{
+    struct trace_at *at = &y->request->spans;
+    if (!at->trace)
+        return;
+    g->span = at->span = trace_begin(at->trace, y->span, "node", clock_ns());
+    trace_set_kind(at->trace, g->span, TRACE_CLIENT);
+    trace_text(at->trace, g->span, TRACE_NODE, g->at->name);
+    trace_number(at->trace, g->span, TRACE_ATTEMPT, y->n_attempts);
+    if (g->from_ticket && y->n > 0)
+        trace_number(at->trace, g->span, TRACE_GIVEN_TOKENS, y->choices[0].n_tokens);
+}
+
 static void run_on(struct relay *y, struct leg *g, struct replica *p)
 {
     if (y->n_tried < MAX_TRIED)
@@ -597,13 +643,17 @@ static void run_on(struct relay *y, struct leg *g, struct replica *p)
     g->running = true;
     g->n_results = 0;
     g->inner.job = NULL;
+    begin_span(y, g);
     p->ops->run(p, y->owner, y->request, &g->inner);
 }
 
 /* The replica that starts or continues the request. */
-static enum replica_found find_next(struct relay *y, struct replica **out, uint64_t *expect_ns)
+static enum replica_found find_next(struct relay *y, struct replica **out, uint64_t *expect_ns,
+                                    uint64_t *token_ns)
 {
     const uint8_t *chosen = NULL;
+    const struct replica *holder = NULL;
+    double part = 0;
     if (y->stamps && !y->started) /* from now on all its models are of this epoch */
         y->request->epoch = y->opts.source->epoch;
     flow_hold_epoch(y->owner, y->request); /* held even while it waits for a replica */
@@ -614,11 +664,20 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
                                     .usual = y->usual,
                                     .prefix = y->opts.prefix,
                                     .chosen = &chosen,
-                                    .expect_ns = expect_ns};
-    *expect_ns = 0;
+                                    .expect_ns = expect_ns,
+                                    .token_ns = token_ns,
+                                    .holder = &holder,
+                                    .holder_part = &part};
+    *expect_ns = *token_ns = 0;
     enum replica_found found = y->opts.source->ops->find(y->opts.source, &q, out);
     if (chosen)
         memcpy(y->chosen, chosen, sizeof(y->chosen));
+    const bool told = holder && holder->address && holder->name;
+    snprintf(y->request->pages_from, sizeof(y->request->pages_from), "%s",
+             told ? holder->address : "");
+    snprintf(y->request->pages_name, sizeof(y->request->pages_name), "%s",
+             told ? holder->name : "");
+    y->request->pages_part = told ? part : 0;
     y->trial = chosen && !q.version && y->request->kind != REQUEST_ASK;
     y->request->version = q.version ? q.version : chosen ? y->chosen : NULL;
     return found;
@@ -627,46 +686,74 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
 /* A second replica beside the leading one, with the same version. */
 static enum replica_found find_rival(struct relay *y, struct replica **out)
 {
+    struct replica *const avoid[] = {y->lead->at, y->rival_at};
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : y->request->version,
-                                    .avoid = &y->lead->at,
-                                    .n_avoid = 1,
+                                    .avoid = avoid,
+                                    .n_avoid = y->rival_at ? 2 : 1,
                                     .prefix = y->opts.prefix};
     y->request->version = q.version;
     return y->opts.source->ops->find(y->opts.source, &q, out);
 }
 
+/* How long a stream that runs may be silent; UINT64_MAX: its pace is not known yet. */
+static uint64_t live_stall_ns(const struct relay *y)
+{
+    const uint64_t unusual = pace_unusual_ns(&y->pace);
+    uint64_t least = LIVE_STALL_MS * (uint64_t)MS_NS;
+    if (stall_least_ns(y) < least)
+        least = stall_least_ns(y);
+    return unusual > least ? unusual : least;
+}
+
 /* How long the replica may be silent before a second one is tried. */
 static uint64_t patience(const struct relay *y)
 {
-    uint64_t hedge = (uint64_t)y->opts.hedge_ms * MS_NS;
-    return hedge > 0 && y->n_pieces == 0 && hedge < y->stall_ns ? hedge : y->stall_ns;
+    const uint64_t hedge = (uint64_t)y->opts.hedge_ms * MS_NS, live = live_stall_ns(y);
+    const bool sooner = y->pace.n > 0 && y->token_stall_ns < y->stall_ns;
+    const uint64_t stall = sooner ? y->token_stall_ns : y->stall_ns;
+    if (y->n_pieces == 0)
+        return hedge > 0 && hedge < stall ? hedge : stall;
+    return live < stall ? live : stall;
 }
 
+static void watch_at(struct relay *y, uint64_t at_ns)
+{
+    y->watch_ns = at_ns;
+    executor_timer_set(y->owner->executor, &y->watch, at_ns);
+}
+
+/* When it is silent for too long if no piece comes until then. */
 static void set_watch(struct relay *y)
 {
     const uint64_t most = y->patience.total_ns; /* replicas may be silent for ever */
-    y->n_seen = y->n_pieces;
-    executor_timer_set(y->owner->executor, &y->watch,
-                       clock_ns() + (patience(y) < most ? patience(y) : most));
+    watch_at(y, y->pace.last_ns + (patience(y) < most ? patience(y) : most));
 }
 
-static void set_patience(struct relay *y, uint64_t expect_ns)
+/* The pace of the stream has become known: silence is noticed sooner than when it began. */
+static void hurry_watch(struct relay *y)
 {
-    uint64_t least = (y->opts.stall_ms ? y->opts.stall_ms : STALL_MS) * (uint64_t)MS_NS;
-    uint64_t most = expect_ns * STALL_FACTOR;
-    y->stall_ns = expect_ns == 0 ? UINT64_MAX : most > least ? most : least;
+    const uint64_t silence = patience(y);
+    if (silence < UINT64_MAX - y->pace.last_ns && y->pace.last_ns + silence < y->watch_ns)
+        set_watch(y);
+}
+
+/* How long a replica that says it needs so long may be silent. */
+static uint64_t stall_of(const struct relay *y, uint64_t expect_ns)
+{
+    uint64_t least = stall_least_ns(y), most = expect_ns * STALL_FACTOR;
+    return expect_ns == 0 ? UINT64_MAX : most > least ? most : least;
 }
 
 /* Starts, or continues. */
 static void next_replica(struct relay *y)
 {
     struct replica *p = NULL;
-    uint64_t expect_ns;
+    uint64_t expect_ns, token_ns;
     struct replica_counts *n = y->opts.source->counts;
     if (!y->started && !y->sum_wanted)
         y->has_sum = false; /* the client has seen nothing of it: any version is fine */
-    enum replica_found found = find_next(y, &p, &expect_ns);
+    enum replica_found found = find_next(y, &p, &expect_ns, &token_ns);
     struct leg *g = &y->legs[0];
     enum patience_verdict verdict = patience_judge(&y->patience, found, clock_ns());
     if (verdict != PATIENCE_GO_ON) {
@@ -678,7 +765,9 @@ static void next_replica(struct relay *y)
         n->n_retried += y->n_attempts > 0 && !y->started;
         if (y->n_attempts > 0)
             log_info("cluster", "request %s continues on node %s", y->request->id, p->name);
-        set_patience(y, expect_ns);
+        y->stall_ns = stall_of(y, expect_ns);
+        y->token_stall_ns = stall_of(y, token_ns);
+        pace_begin(&y->pace, clock_ns());
         y->lead = g;
         set_watch(y);
         run_on(y, g, p);
@@ -710,30 +799,34 @@ static void on_timer(struct executor_timer *t)
 
 /* ---- a second replica ---- */
 
-static bool may_double(const struct relay *y)
+static bool may_double(const struct relay *y, bool hedged)
 {
     const struct replica_counts *n = y->opts.source->counts;
-    bool one = y->legs[0].running != y->legs[1].running;
+    const bool one = y->legs[0].running != y->legs[1].running;
+    const uint32_t share = hedged || y->n_pieces == 0 ? DOUBLED_SHARE : STALLED_SHARE;
     return one && !y->quiet && !y->lead->out && !is_late(y) &&
-           n->n_doubled < 1 + n->n_running / DOUBLED_SHARE;
+           n->n_doubled < 1 + n->n_running / share;
 }
 
-/* Asks another replica as well; the first piece of the answer decides. */
-static void start_rival(struct relay *y, bool hedged)
+/* Asks another replica as well; the first piece of the answer decides. False: there is none now. */
+static bool start_rival(struct relay *y, bool hedged)
 {
     struct replica *p = NULL;
     struct replica_counts *n = y->opts.source->counts;
     struct leg *g = other_of(y->lead);
     if (find_rival(y, &p) != REPLICA_FOUND || !make_ticket(y, g))
-        return;
+        return false;
     n->n_hedged += hedged;
     n->n_stalled += !hedged;
     n->n_doubled++;
     y->doubled = true;
     y->stalled = !hedged;
+    y->rival_ns = clock_ns();
+    y->rival_at = NULL;
     log_info("cluster", "request %s waits for node %s: also sending it to node %s", y->request->id,
              y->lead->at->name, p->name);
     run_on(y, g, p);
+    return true;
 }
 
 /* Its replicas work, or say so, but nothing comes: it ends when they have closed. */
@@ -749,23 +842,51 @@ static void end_fruitless(struct relay *y)
         drop(&y->legs[i]);
 }
 
+/* The second replica is silent, too: another one may do better.  When it is closed, the next is
+ * tried. */
+static void give_up_rival(struct relay *y)
+{
+    struct leg *rival = other_of(y->lead);
+    if (!rival->running || rival->out || clock_ns() - y->rival_ns < y->stall_ns)
+        return;
+    y->rival_at = rival->at;
+    drop(rival);
+}
+
+/* Nothing came for too long: asks another replica as well, as soon as that is allowed. */
+static void on_stall(struct relay *y)
+{
+    const bool hedged = y->n_pieces == 0 && patience(y) < y->stall_ns;
+    if (!may_double(y, hedged))
+        give_up_rival(y);
+    else if (start_rival(y, hedged) && hedged)
+        y->opts.hedge_ms = 0; /* once */
+}
+
 static void on_watch(struct executor_timer *t)
 {
     struct relay *y = EXECUTOR_OF(t, struct relay, watch);
-    bool hedged = y->n_pieces == 0 && patience(y) < y->stall_ns;
+    const uint64_t now = clock_ns(), due = y->watch_ns;
     /* a client that reads slowly holds the replica back */
-    bool held = sink_is_full(y->sink);
+    const bool held = sink_is_full(y->sink);
     if (y->quiet)
         return;
-    if (!held && patience_judge(&y->patience, REPLICA_FOUND, clock_ns()) == PATIENCE_FRUITLESS) {
+    if (!held && patience_judge(&y->patience, REPLICA_FOUND, now) == PATIENCE_FRUITLESS) {
         end_fruitless(y);
         return;
     }
-    if (y->n_pieces == y->n_seen && patience(y) != UINT64_MAX && !held && may_double(y))
-        start_rival(y, hedged);
-    if (hedged)
-        y->opts.hedge_ms = 0; /* once */
-    set_watch(y);
+    if (held)
+        y->pace.last_ns = now;
+    if (now - due > STOOD_NS) { /* what came meanwhile has not been read yet */
+        watch_at(y, now + AGAIN_NS);
+        return;
+    }
+    if (patience(y) == UINT64_MAX || now - y->pace.last_ns < patience(y)) {
+        set_watch(y);
+        return;
+    }
+    on_stall(y);
+    watch_at(y, now + AGAIN_NS);
 }
 
 /* ---- the client's side ---- */
@@ -849,6 +970,7 @@ void relay_run(const struct relay_opts *opts, struct flow_owner *o, struct reque
                         .sink = s,
                         .stamps = r->epoch == 0,
                         .began_ns = clock_ns(),
+                        .span = r->spans.span,
                         .timer = {.fn = on_timer},
                         .watch = {.fn = on_watch},
                         .next = {.fn = on_next}};

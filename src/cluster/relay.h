@@ -7,9 +7,10 @@
  * results reach the client only when all of them are there.
  *
  * A second replica is started beside the first when the first delivers nothing for much longer than
- * expected, or, for a request with a deadline, for hedge_ms. The replica that delivers the next
- * piece first continues; the other one is cancelled. At most one request in ten runs twice, so that
- * hedging cannot amplify an overload.
+ * usual in this stream (pace.h) or than expected, or, for a request with a deadline, for hedge_ms.
+ * The replica that delivers the next piece first continues; the other one is cancelled. At most one
+ * request in ten runs twice, so that hedging cannot amplify an overload; of streams that have
+ * stopped, one in three, which is what a node that stands still takes with it.
  *
  * Nothing that a replica sends is trusted: an event that does not fit the request counts as a
  * failure of the replica.

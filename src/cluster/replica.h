@@ -35,7 +35,8 @@ struct replica_ops {
 
 struct replica {
     const struct replica_ops *ops;
-    const char *name; /* name of the node, for people */
+    const char *name;    /* name of the node, for people */
+    const char *address; /* where other nodes reach it; NULL: nowhere */
     /* While a request fails with REPLICA_ENDED: how many requests it interrupted; 0: unknown. */
     uint32_t n_ended;
 };
@@ -60,6 +61,11 @@ struct replica_query {
     /* Set by find: upper bound of the expected time to the next piece of the answer; unchanged if
      * unknown. May be NULL. */
     uint64_t *expect_ns;
+    uint64_t *token_ns; /* the same, once the first piece has come; NULL: not wanted */
+    /* Set by find: another replica that has read more of the prompt than the chosen one; unchanged
+     * if there is none. May be NULL. */
+    const struct replica **holder;
+    double *holder_part; /* with holder: of the prompt, 0 to 1 */
 };
 
 /* Knows the replicas. */

@@ -1,8 +1,10 @@
 // chaos_events.js - seeded random faults of the chaos test: nodes, their workers, the links to them, gateways, and NATS.
 'use strict';
 const { execFile } = require('child_process');
+const fs = require('fs');
 const { promisify } = require('util');
 const t = require('../integration/serve.js');
+const { expireAt } = require('./chaos_certs.js');
 const { keepFigures, restart, restartGateway, wipe, workerOf } = require('./chaos_site.js');
 
 // Random choices from a small generator (mulberry32).
@@ -61,8 +63,31 @@ const events = {
         for (const l of some(r, node))
             await site.proxy.say(`orphan ${l} 0`);
     },
-    async renewed(site, node) { // a new key and certificate under its connections
-        await promisify(execFile)(site.shoal, ['ca', 'issue', node.name, '--force', '--dir', site.ca]);
+    async renewed(site, node) { // a new key and certificate under its connections; the CA is used by one at a time
+        site.issuing = (site.issuing ?? Promise.resolve()).then(() => promisify(execFile)(site.shoal,
+            ['ca', 'issue', node.name, '--force', '--dir', site.ca]));
+        await site.issuing;
+    },
+    async expired(site, node, r) { // its certificate ends under its connections, and is renewed later
+        const lasts = r.between(2000, 4000), late = r.between(0, 4000);
+        await expireAt(site.ca, node.name, new Date(Date.now() + lasts));
+        await t.sleep(lasts + late);
+        await events.renewed(site, node);
+    },
+    async starved(site, node, r) { // it gets no more memory: requests may be refused, but the process lives
+        const pid = node.child.pid, pages = Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[0]);
+        await limitMemory(pid, pages * 4096 + r.between(0, 4 << 20));
+        await t.sleep(r.between(200, 3000));
+        await limitMemory(pid, 'unlimited');
+    },
+    async slowDisk(site, node, r) {
+        await withFault(node, 0, BigInt(r.between(20, 300)), r.between(500, 4000));
+    },
+    async fullDisk(site, node, r) {
+        await withFault(node, 8, 1n, r.between(500, 4000));
+    },
+    async clockJumped(site, node, r) { // up to half an hour, ahead or back, and back again
+        await withFault(node, 16, BigInt(r.between(-1800000, 1800000)), r.between(500, 4000));
     },
     async workerKilled(site, node) {
         signalWorker(node, 'SIGKILL');
@@ -81,7 +106,19 @@ const events = {
     lossy: bad('loss', 1, 20, 500, 3000),
 };
 
-const onlyApart = ['workerKilled', 'workerStopped'], onlyNet = ['unplugged', 'natsUnplugged'];
+const limitMemory = (pid, bytes) => promisify(execFile)('prlimit', ['--pid', String(pid), `--as=${bytes}:unlimited`]);
+
+// Sets a value of faults.c for a while.
+async function withFault(node, at, value, ms) {
+    const fd = fs.openSync(node.faults, 'r+'), bytes = Buffer.alloc(8);
+    bytes.writeBigInt64LE(value);
+    fs.writeSync(fd, bytes, 0, 8, at);
+    await t.sleep(ms);
+    fs.writeSync(fd, Buffer.alloc(8), 0, 8, at);
+    fs.closeSync(fd);
+}
+
+const onlyApart = ['workerKilled', 'workerStopped'], onlyFaults = ['slowDisk', 'fullDisk', 'clockJumped'], onlyNet = ['unplugged', 'natsUnplugged'];
 
 function signalWorker(node, signal) {
     const pid = workerOf(node);
@@ -150,8 +187,10 @@ async function disturbGateways(site, r, end, count) {
     }
 }
 
-// The events that are possible in this network.
-const possible = (site, list) => Object.keys(list).filter((e) => site.net || !onlyNet.includes(e));
+// The events that are possible in this network; ONLY=expired,starved: of nodes only these.
+const only = process.env.ONLY?.split(',');
+const possible = (site, list) => Object.keys(list).filter((e) => (site.net || !onlyNet.includes(e)) &&
+    (!only || list !== events || only.includes(e)));
 
 // May hit all servers at once: requests do not need them.
 async function disturbNats(site, r, end, count) {
@@ -196,7 +235,8 @@ async function disturb(site, seed, ms, on_healed = () => {}) {
     while (performance.now() < end) {
         await t.sleep(r.between(50, 500));
         const free = site.nodes.filter((n) => !busy.has(n));
-        const node = r.of(site.nodes), event = r.of(possible(site, events).filter((e) => node.apart || !onlyApart.includes(e)));
+        const node = r.of(site.nodes), event = r.of(possible(site, events).filter((e) =>
+            (node.apart || !onlyApart.includes(e)) && (node.faults || !onlyFaults.includes(e))));
         if (!free.includes(node) || free.length < 2 ||
             await ready(site) < free.length)
             continue;

@@ -91,6 +91,15 @@ function certificates(shoal, dir, names, hosts) {
     return (name) => ['--certs', path.join(dir, 'members', name)];
 }
 
+// The library that makes a member's disk and clock bad (faults.c), and the file that tells it; {}: it is not built.
+function faults(proxyProgram, name) {
+    const library = path.join(path.dirname(proxyProgram), 'libchaos_faults.so'), file = path.join(t.tmp, `${name}.faults`);
+    if (!fs.existsSync(library))
+        return {};
+    fs.writeFileSync(file, Buffer.alloc(24));
+    return { faults: file, env: { LD_PRELOAD: library, SHOAL_CHAOS_FAULTS: file } };
+}
+
 // What a node serves. The second node runs a model in a process of its own.
 function models(apart) {
     const file = (name) => path.join(t.root, 'models', name);
@@ -98,7 +107,6 @@ function models(apart) {
 models:
   - {name: reply, path: "${file('reply.gguf')}"}
   - {name: intent, path: "${file('encoder')}", task: classify}
-  - {name: command, path: "${file('command.gguf')}"}
   - {name: reader, path: "${file('reader.gguf')}"}
   - {name: story, path: "${path.join(t.tmp, 'story.gguf')}"${apart ? ', isolation: process' : ''}}
 `; // no cache: a cached answer cannot be interrupted in the middle
@@ -125,7 +133,7 @@ async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3,
         fs.writeFileSync(config, `${models(name === 'node2')}cluster: {name: ${name}, advertise: "${hub}:${ports.at(-1)}", lease: 3s}\n`);
         const node = new c.Member(program(name), 'node', name, ['--config', config, '--listen', `${address}:0`, '--threads', '1',
             ...nats.join, ...tls(name)]);
-        Object.assign(node, { links, ports, prefix, apart: name === 'node2' });
+        Object.assign(node, { links, ports, prefix, apart: name === 'node2', ...(program(name) === shoal ? faults(proxyProgram, name) : {}) });
         site.nodes.push(node);
         await node.start();
         await retarget(site, node);

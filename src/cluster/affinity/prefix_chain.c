@@ -176,3 +176,17 @@ double prefix_chain_held(const struct prefix_chain *c, bool (*has)(void *ctx, ui
     }
     return 0;
 }
+
+void prefix_chain_tell(const struct prefix_chain *c, struct request *r)
+{
+    uint64_t *keys = arena_zalloc_n(&r->arena, c->n + 1u, sizeof(*keys));
+    uint32_t n = 0;
+    if (!keys)
+        return;
+    if (c->session)
+        keys[n++] = prefix_chain_key(c, c->session);
+    for (uint32_t i = 0; i < c->n; i++)
+        keys[n++] = prefix_chain_key(c, c->blocks[i].hash);
+    r->beginnings = keys;
+    r->n_beginnings = n;
+}

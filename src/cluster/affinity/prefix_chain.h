@@ -55,6 +55,9 @@ static inline uint64_t prefix_chain_key(const struct prefix_chain *c, uint64_t h
 /* Whether a node remembers the i-th block.  Not all: the first ones are the most likely to be
  * shared, and the last one is where the conversation continues. */
 bool prefix_chain_kept(const struct prefix_chain *c, uint32_t i);
+/* Its blocks as a registry compares them (host/registry.h), for the copies of a model in one
+ * process: they belong to the request r. */
+void prefix_chain_tell(const struct prefix_chain *c, struct request *r);
 /* The share of the prompt, 0 to 1, that is known to whoever `has` these keys. */
 double prefix_chain_held(const struct prefix_chain *c, bool (*has)(void *ctx, uint64_t key),
                          void *ctx);

@@ -16,7 +16,8 @@
 #include "cluster/messages/node_state.h"
 #include "host/registry.h"
 
-#define STEP_NS 50000000u /* between two looks while something is under way */
+#define STEP_NS 50000000u    /* between two looks while something is under way */
+#define COPIES_NS 500000000u /* between two looks at the copies of a model */
 #define DEFAULT_GRACE_MS 1500u
 #define DEFAULT_RETRY_MS 15000u
 #define MAX_RETRY_SHIFT 8u /* an hour, with the default */
@@ -28,6 +29,10 @@ struct held {
     struct agent_item item;
     struct desired_model model; /* name and source are copies */
     char *source;
+    char *path;        /* of its bytes, once it was added */
+    uint32_t n_copies; /* replicas assigned here, at least 1 */
+    uint32_t n_extra;  /* in the registry, beside the first */
+    uint64_t copy_ns;  /* no further copy is tried before this */
     char error[320];
     uint32_t progress;
     uint64_t leave_ns; /* when it has to leave; 0: it stays */
@@ -89,7 +94,8 @@ struct look { /* one model in the registry */
     const uint8_t *sum;
     bool there, own, unknown_sum;
     enum registry_state state;
-    uint32_t users;
+    uint32_t users;       /* of all copies */
+    uint32_t failed_copy; /* a copy above the first that could not be loaded; 0: none */
     char error[320];
 };
 
@@ -105,9 +111,14 @@ static void look_at(void *ctx, const struct registry_model *m)
     }
     if (!sum || memcmp(sum, l->sum, SHA256_BYTES) != 0)
         return;
+    l->users += m->users;
+    if (m->copy > 0) {
+        if (m->slot->state == REGISTRY_FAILED)
+            l->failed_copy = m->copy;
+        return;
+    }
     l->there = true;
     l->state = m->slot->state;
-    l->users = m->users;
     snprintf(l->error, sizeof(l->error), "%s", m->slot->error);
 }
 
@@ -138,21 +149,30 @@ static void hide(struct agent *a, struct held *h)
     h->hidden = true;
 }
 
-/* Adds it to the registry, which loads it. */
-static void add(struct agent *a, struct held *h, const char *path)
+static int add_one(struct agent *a, const struct held *h, const char *path, uint32_t copy,
+                   struct err *e)
 {
-    struct err e = {0};
     struct registry_spec spec = {.name = h->item.name,
                                  .path = path,
                                  .pinned = true,
                                  .sum = sum_of(h),
+                                 .copy = copy,
                                  .staged = true}; /* until its requests are known */
     if (a->opts.source.describe)
         a->opts.source.describe(a->opts.source.ctx, &spec);
-    if (registry_add(a->opts.registry, &spec, &e) < 0) {
+    return registry_add(a->opts.registry, &spec, e);
+}
+
+/* Adds it to the registry, which loads it. */
+static void add(struct agent *a, struct held *h, const char *path)
+{
+    struct err e = {0};
+    if (add_one(a, h, path, 0, &e) < 0) {
         fail(a, h, e.msg);
         return;
     }
+    mem_free(h->path);
+    h->path = mem_strdup(path);
     h->added = true;
     h->item.phase = AGENT_LOADING;
     set_service(a, h);
@@ -191,6 +211,53 @@ static void find(struct agent *a, struct held *h)
     }
 }
 
+/* ---- copies ---- */
+
+static void drop_copy(struct agent *a, struct held *h)
+{
+    struct err e = {0};
+    if (registry_remove_copy(a->opts.registry, h->item.name, sum_of(h), h->n_extra, &e) < 0)
+        log_debug("agent", "%s", e.msg); /* it was removed by another change */
+    h->n_extra--;
+}
+
+/* A copy that cannot be loaded is tried again later; the others serve meanwhile. */
+static bool delays_copies(const struct agent *a, struct held *h, const char *why)
+{
+    h->copy_ns = clock_ns() + (uint64_t)a->opts.retry_ms * MS_NS;
+    log_warn("agent", "no further replica of model %s can be loaded here: %s", h->item.name, why);
+    return true;
+}
+
+static bool wants_copies(const struct held *h)
+{
+    return h->added && (h->n_copies > 1 || h->n_extra > 0);
+}
+
+/* Brings the copies beside the first to their number.  True: it must be called again. */
+static bool tend_copies(struct agent *a, struct held *h, uint64_t now)
+{
+    struct err e = {0};
+    if (!wants_copies(h))
+        return false;
+    const struct look l = look_up(a, h);
+    if (l.failed_copy > 0 && l.failed_copy <= h->n_extra) {
+        while (h->n_extra >= l.failed_copy)
+            drop_copy(a, h);
+        return delays_copies(a, h, "it failed to load");
+    }
+    while (h->n_extra + 1 > h->n_copies)
+        drop_copy(a, h); /* its requests are finished; new ones go to the others */
+    while (h->path && h->n_extra + 1 < h->n_copies && now >= h->copy_ns) {
+        if (add_one(a, h, h->path, h->n_extra + 1, &e) < 0)
+            return delays_copies(a, h, e.msg);
+        h->n_extra++;
+        set_service(a, h);
+        log_info("agent", "loading replica %u of model %s", h->n_extra + 1, h->item.name);
+    }
+    return h->n_copies > 1; /* to notice one that fails */
+}
+
 static bool doubt(struct agent *a, const struct held *h)
 {
     return a->opts.source.doubt && a->opts.source.doubt(a->opts.source.ctx, sum_of(h));
@@ -210,6 +277,7 @@ static void watch_loading(struct agent *a, struct held *h)
         if (registry_remove_version(a->opts.registry, h->item.name, sum_of(h), &e) < 0)
             log_debug("agent", "%s", e.msg); /* it was removed by another change */
         h->added = false;
+        h->n_extra = 0;
         if (doubt(a, h) && h->n_failures == 1)
             h->retry_ns = clock_ns(); /* damage is mended at once, anything else is tried later */
     }
@@ -225,6 +293,7 @@ static void mend(struct agent *a, struct held *h)
     if (l.there && registry_remove_version(a->opts.registry, h->item.name, sum_of(h), &e) < 0)
         log_debug("agent", "%s", e.msg);
     h->added = h->damaged = false;
+    h->n_extra = 0;
     h->item.phase = AGENT_FINDING;
 }
 
@@ -256,6 +325,7 @@ static void free_held(struct agent *a, struct held *h)
     if (a->opts.source.release)
         a->opts.source.release(a->opts.source.ctx, sum_of(h));
     mem_free(h->source);
+    mem_free(h->path);
     mem_free(h);
 }
 
@@ -265,7 +335,7 @@ static uint64_t step_all(struct agent *a)
     uint64_t now = clock_ns(), next = UINT64_MAX;
     for (struct held **at = &a->list; *at;) {
         struct held *h = *at;
-        bool gone = false;
+        bool gone = false, tends = false;
         if (h->item.phase == AGENT_FAILED && now >= h->retry_ns)
             h->item.phase = AGENT_FINDING;
         if (h->item.phase == AGENT_FINDING)
@@ -276,9 +346,12 @@ static uint64_t step_all(struct agent *a)
             gone = leave(a, h, now);
         else if (h->item.phase == AGENT_READY && h->damaged)
             mend(a, h);
-        uint64_t due = h->item.phase == AGENT_READY && !h->damaged ? UINT64_MAX
-                       : h->item.phase == AGENT_FAILED             ? h->retry_ns
-                                                                   : now + STEP_NS;
+        else if (h->item.phase == AGENT_READY)
+            tends = tend_copies(a, h, now);
+        const bool rests = h->item.phase == AGENT_READY && !h->damaged && !wants_copies(h);
+        uint64_t due = rests                           ? UINT64_MAX
+                       : h->item.phase == AGENT_FAILED ? h->retry_ns
+                                                       : now + (tends ? COPIES_NS : STEP_NS);
         next = due < next ? due : next;
         if (!gone) {
             at = &h->next;
@@ -318,6 +391,7 @@ static void take(struct agent *a, const struct desired *d, const struct desired_
     memcpy(h->item.sha256, x->sha256, SHA256_BYTES);
     h->item.duty = x->duty;
     h->item.phase = AGENT_FINDING;
+    h->n_copies = desired_copies(x);
     h->service = agent_plan_service(d, x);
     h->model.name = h->item.name;
     h->model.source = h->source;
@@ -349,6 +423,7 @@ static void change(struct agent *a, struct held *h, const struct desired *d)
         break;
     }
     h->item.duty = x->duty;
+    h->n_copies = desired_copies(x);
     h->service = agent_plan_service(d, x);
     set_service(a, h);
 }

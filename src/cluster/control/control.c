@@ -52,6 +52,13 @@ static void on_desired(void *ctx, const struct desired *d)
         c->watch.on_desired(c->watch.ctx, d);
 }
 
+static void on_call(void *ctx, uint64_t number)
+{
+    struct control *c = ctx;
+    if (c->watch.on_call)
+        c->watch.on_call(c->watch.ctx, number);
+}
+
 static void on_controller(void *ctx, bool held, uint64_t fence)
 {
     struct control *c = ctx;
@@ -115,7 +122,10 @@ void control_submit(struct control *c, struct control_change *change)
 
 static int open_parts(struct control *c, const struct control_opts *o, struct err *e)
 {
-    struct desired_store_opts so = {.file = o->snapshot,
+    struct desired_store_opts so = {.name = o->bus.name,
+                                    .answers = o->may_control,
+                                    .on_call = on_call,
+                                    .file = o->snapshot,
                                     .poll_ms = o->desired_poll_ms,
                                     .retry_ms = CHANGE_MS,
                                     .replicas = o->replicas};
@@ -211,9 +221,16 @@ bool control_confirmed(struct control *c, uint64_t version, uint64_t since_ns)
     return desired_store_confirmed(c->store, version, since_ns);
 }
 
-void control_heard(struct control *c, uint64_t version, uint64_t writer, uint64_t fence)
+void control_heard(struct control *c, const struct desired_heard *h)
 {
-    desired_store_heard(c->store, version, writer, fence);
+    desired_store_heard(c->store, h);
+}
+
+uint64_t control_known_fence(struct control *c)
+{
+    struct lease_known k = {.fence = 0};
+    desired_store_known(c->store, &k);
+    return k.fence;
 }
 
 void control_event(struct control *c, const struct event_log_entry *entry)

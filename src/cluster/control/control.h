@@ -46,6 +46,8 @@ struct control_watch {
     void (*on_heartbeat)(void *ctx, const void *bytes, size_t n);
     /* The desired state in force; borrowed until the next call or close. */
     void (*on_desired)(void *ctx, const struct desired *d);
+    /* The roll is called: a heartbeat with this number is to be sent (roll_call.h). */
+    void (*on_call)(void *ctx, uint64_t number);
     /* This member became controller, or no longer is. */
     void (*on_controller)(void *ctx, bool held, uint64_t fence);
 };
@@ -70,7 +72,9 @@ void control_look(struct control *c);
 /* As desired_store_confirmed. */
 bool control_confirmed(struct control *c, uint64_t version, uint64_t since_ns);
 /* As desired_store_heard. */
-void control_heard(struct control *c, uint64_t version, uint64_t writer, uint64_t fence);
+void control_heard(struct control *c, const struct desired_heard *h);
+/* The highest fence that this member knows; any thread. */
+uint64_t control_known_fence(struct control *c);
 void control_event(struct control *c, const struct event_log_entry *entry);
 /* The state in force, or NULL. */
 const struct desired *control_desired(const struct control *c);

@@ -64,6 +64,7 @@ static void put_model(struct json_out *j, const struct desired_model *m)
     put_names(j, "not_labels", &m->not_labels);
     json_out_member_str(j, "apart", m->apart);
     json_out_member_uint(j, "max_per_zone", m->max_per_zone);
+    json_out_member_uint(j, "per_node", m->per_node > 1 ? m->per_node : 1);
     json_out_key(j, "spread");
     json_out_bool(j, m->spread);
     json_out_member_num(j, "want_tokens_per_s", m->want_tokens_per_s);
@@ -164,6 +165,7 @@ void control_json_desired(struct json_out *j, const struct desired *d)
         json_out_member_uint(j, "epoch", a->epoch);
         json_out_member_uint(j, "until", a->until);
         put_time(j, "since", a->since_ms);
+        json_out_member_uint(j, "replicas", desired_copies(a));
         json_out_object_end(j);
     }
     json_out_array_end(j);

@@ -300,6 +300,9 @@ static int check_model(const struct desired_model *m, struct err *e)
     if (m->replicas_min > m->replicas_max)
         return err_set(e, SHOAL_EINVAL, "model %s: at least %u replicas and at most %u", m->name,
                        m->replicas_min, m->replicas_max);
+    if (m->per_node > DESIRED_MAX_PER_NODE)
+        return err_set(e, SHOAL_EINVAL, "model %s: %u replicas on a node, at most %u", m->name,
+                       m->per_node, DESIRED_MAX_PER_NODE);
     if (strlen(m->apart) > DESIRED_MAX_NAME)
         return err_set(e, SHOAL_EINVAL, "model %s: the word of 'apart' is longer than %u bytes",
                        m->name, DESIRED_MAX_NAME);
@@ -371,6 +374,11 @@ static int check_assignments(const struct desired *d, const struct strmap *model
         if (a->duty < DESIRED_SERVE || a->duty > DESIRED_LEAVE) {
             rc = err_set(e, SHOAL_EINVAL, "node %s, model %s: unknown duty %u", a->node, a->model,
                          (unsigned)a->duty);
+            break;
+        }
+        if (a->copies > DESIRED_MAX_PER_NODE) {
+            rc = err_set(e, SHOAL_EINVAL, "node %s, model %s: %u replicas on a node, at most %u",
+                         a->node, a->model, a->copies, DESIRED_MAX_PER_NODE);
             break;
         }
         sha256_hex(hex, a->sha256);

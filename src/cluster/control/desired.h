@@ -27,7 +27,8 @@
 #define DESIRED_MAX_ROLLOUTS 256u
 #define DESIRED_MAX_STEPS 64u /* history of one rollout: the newest are kept */
 #define DESIRED_MAX_DRAINED 16384u
-#define DESIRED_MAX_LIST 256u /* pins, zones, labels of one model */
+#define DESIRED_MAX_PER_NODE 64u /* replicas of one model on a node */
+#define DESIRED_MAX_LIST 256u    /* pins, zones, labels of one model */
 
 struct desired_names {
     const char **items;
@@ -44,6 +45,7 @@ struct desired_model {
     uint32_t replicas_min, replicas_max;
     uint32_t replicas_want;      /* set by the autoscaler, between the two */
     uint32_t standby;            /* additional loaded replicas, for immediate failover */
+    uint32_t per_node;           /* replicas that a node may have, when no other has room; 0: 1 */
     struct desired_names pins;   /* nodes that always hold it */
     struct desired_names zones;  /* only nodes of these zones; none: any */
     struct desired_names labels; /* labels that a node must have: "gpu", "site=hall-3" */
@@ -71,6 +73,7 @@ struct desired_assignment { /* unique by node, model and version */
     uint64_t epoch;    /* serves requests of this epoch and later; 0: all */
     uint64_t until;    /* and of epochs before this one; 0: no upper bound */
     uint64_t since_ms; /* Unix time of the controller that assigned it, for the cool-down */
+    uint32_t copies;   /* replicas of it on the node; 0: 1 */
 };
 
 enum desired_rollout_kind {
@@ -158,8 +161,15 @@ struct desired_assignment *desired_find_assignment(const struct desired *d, cons
                                                    const uint8_t sha256[SHA256_BYTES]);
 bool desired_is_drained(const struct desired *d, const char *node);
 
+/* Replicas that an assignment stands for. */
+static inline uint32_t desired_copies(const struct desired_assignment *a)
+{
+    return a->copies > 1 ? a->copies : 1;
+}
+
 /* Copies the item in: adds it, or replaces the one with the same key. */
 SHOAL_MUST_CHECK int desired_put_model(struct desired *d, const struct desired_model *m);
+/* An assignment that is replaced keeps its copies, which placement decides. */
 SHOAL_MUST_CHECK int desired_put_assignment(struct desired *d, const struct desired_assignment *a);
 /* Replaces all of them at once, for plans with thousands of nodes. */
 SHOAL_MUST_CHECK int desired_set_assignments(struct desired *d, const struct desired_assignment *a,

@@ -52,6 +52,7 @@ static void put_model(PbModel *to, const struct desired_model *m)
     to->want_tokens_per_s = m->want_tokens_per_s;
     to->budget_ms = m->budget_ms;
     to->idle_ms = m->idle_ms;
+    to->per_node = m->per_node;
 }
 
 static void put_assignment(PbAssignment *to, const struct desired_assignment *a)
@@ -64,6 +65,7 @@ static void put_assignment(PbAssignment *to, const struct desired_assignment *a)
     to->epoch = a->epoch;
     to->until = a->until;
     to->since_ms = a->since_ms;
+    to->copies = a->copies;
 }
 
 static void put_rollout(PbRollout *to, const struct desired_rollout *r, struct arena *a)
@@ -233,7 +235,8 @@ static int get_model(struct desired *d, const PbModel *m, struct err *e)
                                .priority = m->priority,
                                .want_tokens_per_s = m->want_tokens_per_s,
                                .budget_ms = m->budget_ms,
-                               .idle_ms = m->idle_ms};
+                               .idle_ms = m->idle_ms,
+                               .per_node = m->per_node};
     if (!get_sum(to.sha256, &m->sha256))
         return err_set(e, SHOAL_EFORMAT, "model %.127s has no SHA-256", m->name);
     if (desired_find_model(d, m->name)) /* would be replaced */
@@ -294,7 +297,8 @@ static int get_assignments(struct desired *d, const PbDesired *m, struct err *e)
                                            .duty = (enum desired_duty)from->state,
                                            .epoch = from->epoch,
                                            .until = from->until,
-                                           .since_ms = from->since_ms};
+                                           .since_ms = from->since_ms,
+                                           .copies = from->copies};
         if (!get_sum(a[i].sha256, &from->sha256))
             rc = err_set(e, SHOAL_EFORMAT, "node %.127s: an assignment has no SHA-256", from->node);
     }

@@ -20,12 +20,16 @@
 #include "cluster/control/desired_code.h"
 #include "cluster/control/desired_file.h"
 #include "cluster/control/lease.h"
+#include "cluster/control/roll_call.h"
+#include "cluster/control/roll_code.h"
 
 #define KEY "state"
-#define NOTICE "desired" /* the subject's tail */
+#define NOTICE "desired" /* the subject's tail; empty: it has changed, else a roll call */
+#define SPARE "copy"     /* copies of members that may not write the state */
 #define MS 1000000u
 #define DOUBT_NS (10000 * (uint64_t)MS) /* a server that woke has heard from the others by then */
 #define AGAIN_NS (500 * (uint64_t)MS)   /* between two looks because others know more */
+#define CALL_NS (300 * (uint64_t)MS)    /* between two calls of the roll */
 #define MAX_HEARD (UINT64_C(1) << 62)   /* more is nonsense, or malice */
 enum {
     DEFAULT_WAIT_MS = 2000,
@@ -41,13 +45,16 @@ struct desired_store {
     struct executor *x;
     desired_change_fn on_change;
     void *ctx;
+    char name[ROLL_CALL_NAME];
     char *file;
+    bool answers;
+    void (*on_call)(void *ctx, uint64_t number);
     uint32_t poll_ms, retry_ms;
     unsigned replicas;
     void (*listen)(void *ctx);
     void *listen_ctx;
     struct desired *current; /* owner's */
-    struct bus_sub *notices;
+    struct bus_sub *notices, *spares;
     pthread_t thread;
     bool threaded;
 
@@ -62,12 +69,17 @@ struct desired_store {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
     struct desired *next; /* for the owner */
-    struct buf copy;      /* the state in force, encoded; len 0: none */
-    uint64_t copy_version;
+    /* The newest state that this member has, encoded; len 0: none.  In force, or sent by another
+     * one when NATS had lost it. */
+    struct buf copy;
+    struct roll_call_mark copy_mark;
+    /* A copy of a member that may not write the state: used if nobody else has one. */
+    struct desired *spare;
+    struct roll_call roll;
+    uint64_t called_ns; /* when the roll was last called */
     struct desired_store_status status;
     uint64_t seen_ns;                    /* NATS last confirmed the state */
     uint64_t heard_version, heard_fence; /* the highest that others know, or NATS had */
-    uint64_t heard_writer;               /* the highest fence that has written heard_version */
     uint64_t behind_ns;                  /* when it last looked because others know more */
     uint64_t controller_ns;              /* when a controller was last heard; 0: never */
     struct executor_task task;
@@ -168,47 +180,55 @@ static void raise_to(uint64_t *to, uint64_t value)
         *to = value;
 }
 
-void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t writer, uint64_t fence)
+void desired_store_heard(struct desired_store *s, const struct desired_heard *h)
 {
     pthread_mutex_lock(&s->lock);
-    if (version > s->heard_version && version <= MAX_HEARD)
-        s->heard_writer = 0;
-    raise_to(&s->heard_version, version);
-    if (version == s->heard_version)
-        raise_to(&s->heard_writer, writer);
-    raise_to(&s->heard_fence, fence > writer ? fence : writer);
+    raise_to(&s->heard_version, h->version);
+    raise_to(&s->heard_fence, h->fence);
+    raise_to(&s->heard_fence, h->writer);
+    raise_to(&s->heard_fence, h->known_fence);
+    if (h->name && h->version <= MAX_HEARD && h->writer <= MAX_HEARD)
+        roll_call_heard(&s->roll, h->name, (struct roll_call_mark){h->version, h->writer},
+                        h->roll_call, clock_ns());
     if (s->heard_version > s->status.version && clock_ns() - s->behind_ns >= AGAIN_NS) {
         s->behind_ns = clock_ns(); /* the notice of that change was lost */
         s->notice = true;
         pthread_cond_signal(&s->wake);
     }
-    if (fence)
+    if (h->fence)
         s->controller_ns = clock_ns();
     pthread_mutex_unlock(&s->lock);
+}
+
+static uint64_t known_fence(const struct desired_store *s)
+{
+    return s->heard_fence > s->status.fence ? s->heard_fence : s->status.fence;
 }
 
 void desired_store_known(void *store, struct lease_known *out)
 {
     struct desired_store *s = store;
     pthread_mutex_lock(&s->lock);
-    out->fence = s->heard_fence > s->status.fence ? s->heard_fence : s->status.fence;
+    out->fence = known_fence(s);
     out->heard_ago_ns = s->controller_ns ? clock_ns() - s->controller_ns + 1 : 0;
-    out->behind = s->heard_version > s->status.version ||
-                  (s->heard_version == s->status.version && s->heard_writer > s->status.fence);
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The newest version that anybody knows; 0: none.  out: this member's copy, or NULL. */
+static struct roll_call_mark mark_of(const struct desired *d)
+{
+    return d ? (struct roll_call_mark){d->version, d->fence} : (struct roll_call_mark){0, 0};
+}
+
+/* The newest version that anybody knows; 0: none.  out: the newest copy that this member has, or
+ * NULL. */
 static uint64_t find_copy(struct desired_store *s, struct desired **out)
 {
-    pthread_mutex_lock(&s->lock);
-    uint64_t newest = s->heard_version > s->status.version ? s->heard_version : s->status.version;
-    pthread_mutex_unlock(&s->lock);
+    struct desired *kept = NULL; /* the disk may have been full, or another one has sent it */
     if (!s->file || desired_file_read(out, s->file, NULL) < 0)
         *out = NULL;
     pthread_mutex_lock(&s->lock);
-    struct desired *kept = NULL; /* the disk may have been full */
-    if (s->copy.len > 0 && s->copy_version > (*out ? (*out)->version : 0) &&
+    uint64_t newest = s->heard_version > s->status.version ? s->heard_version : s->status.version;
+    if (s->copy.len > 0 && roll_call_newer(s->copy_mark, mark_of(*out)) &&
         desired_code_get(&kept, buf_str(&s->copy), s->copy.len, NULL) == 0) {
         desired_destroy(*out);
         *out = kept;
@@ -219,8 +239,58 @@ static uint64_t find_copy(struct desired_store *s, struct desired **out)
     return newest;
 }
 
-/* The initial state when NATS has none: the last one this member knew, as the version after the
- * last one that anybody knows, or an empty one. */
+/* Asks the members what they know. */
+static void call_roll(struct desired_store *s, uint64_t number, struct roll_call_mark have)
+{
+    struct buf b;
+    buf_init(&b, 128);
+    if (roll_code_put_call(&b, number, have) == 0)
+        (void)!bus_publish(s->bus, NOTICE, b.data, b.len, NULL);
+    buf_fini(&b);
+}
+
+/* NATS has lost the state, and this member is to write it back: whether it has heard enough. It
+ * calls the roll until it has. */
+static int hear_members(struct desired_store *s, const struct desired *copy, uint64_t fence,
+                        struct err *e)
+{
+    const uint64_t now = clock_ns();
+    const struct roll_call_mark have = mark_of(copy);
+    uint64_t number = 0;
+    (void)!getrandom(&number, sizeof(number), 0);
+    pthread_mutex_lock(&s->lock);
+    roll_call_begin(&s->roll, number | 1, now);
+    for (uint32_t i = 0; copy && i < copy->n_assignments; i++)
+        roll_call_name(&s->roll, copy->assignments[i].node);
+    const bool complete = roll_call_is_complete(&s->roll, s->name, have, now);
+    const bool call = now - s->called_ns >= CALL_NS;
+    const uint64_t known = known_fence(s);
+    number = s->roll.number;
+    s->called_ns = call ? now : s->called_ns;
+    pthread_mutex_unlock(&s->lock);
+    if (call)
+        call_roll(s, number, have);
+    if (known > fence)
+        return err_set(e, SHOAL_ECHANGED, "members know fence %llu, this controller has %llu",
+                       (unsigned long long)known, (unsigned long long)fence);
+    if (!complete)
+        return err_set(e, SHOAL_ENOTFOUND,
+                       "NATS has no desired state: waiting for what members know of it");
+    return 0;
+}
+
+/* All who may write the state have lost it; they were waited for. */
+static struct desired *take_spare(struct desired_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    struct desired *d = s->spare;
+    s->spare = NULL;
+    pthread_mutex_unlock(&s->lock);
+    return d;
+}
+
+/* The initial state when NATS has none: the newest that a member has, as the version after the last
+ * one that anybody knows, or an empty one. */
 static int begin(struct desired_store *s, uint64_t fence, struct desired **out, struct err *e)
 {
     struct desired *copy;
@@ -235,9 +305,14 @@ static int begin(struct desired_store *s, uint64_t fence, struct desired **out, 
                      "NATS has lost the desired state, of which members know version %llu: "
                      "nothing can be changed until the controller has written it back",
                      newest);
-    else if (newest > 0 && !copy)
+    else if (fence > 0) /* also before an empty one: somebody may know of another */
+        rc = hear_members(s, copy, fence, e);
+    if (rc == 0 && newest > 0 && !copy)
+        copy = take_spare(s);
+    if (rc == 0 && newest > 0 && !copy)
         rc = err_set(e, SHOAL_ENOTFOUND,
-                     "NATS has lost the desired state, and this member has no copy of version %llu",
+                     "NATS has lost the desired state, and no member that can be reached has a "
+                     "copy of version %llu",
                      newest);
     if (rc == 0)
         rc = bucket_create(s->bucket, s->replicas, HISTORY, e);
@@ -255,6 +330,16 @@ static int begin(struct desired_store *s, uint64_t fence, struct desired **out, 
     return 0;
 }
 
+/* What NATS has, which may be lost before the next attempt. */
+static void note_stored(struct desired_store *s, const struct desired *d)
+{
+    const struct desired_heard h = {.version = d->version, .writer = d->fence};
+    desired_store_heard(s, &h);
+    pthread_mutex_lock(&s->lock);
+    roll_call_end(&s->roll);
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* One attempt.  1: another writer was first. */
 static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn, void *ctx,
                    uint64_t until_ns, struct desired **out, struct err *e)
@@ -264,9 +349,10 @@ static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn
     int rc = load(s, &d, &revision, e);
     if (rc == SHOAL_ENOTFOUND)
         rc = begin(s, fence, &d, e);
+    else if (rc == 0)
+        note_stored(s, d);
     if (rc < 0)
         return rc;
-    desired_store_heard(s, d->version, d->fence, 0); /* NATS may lose it before the next attempt */
     if (fence && d->fence > fence)
         rc = err_set(e, SHOAL_ECHANGED,
                      "a newer controller (fence %llu) has written the desired state; this one "
@@ -322,6 +408,10 @@ static int change_nothing(void *ctx, struct desired *d, struct err *e)
 
 int desired_store_claim(void *store, uint64_t fence, struct err *e)
 {
+    struct desired_store *s = store;
+    pthread_mutex_lock(&s->lock);
+    raise_to(&s->heard_fence, fence); /* NATS may lose it before anybody else has heard of it */
+    pthread_mutex_unlock(&s->lock);
     return desired_store_update(store, fence, change_nothing, NULL, NULL, e);
 }
 
@@ -362,7 +452,7 @@ static void keep_copy(struct desired_store *s, const struct desired *d)
     pthread_mutex_lock(&s->lock);
     buf_fini(&s->copy);
     s->copy = b;
-    s->copy_version = d->version;
+    s->copy_mark = mark_of(d);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -492,6 +582,7 @@ static void free_store(struct desired_store *s)
     bucket_close(s->bucket);
     desired_destroy(s->current);
     desired_destroy(s->next);
+    desired_destroy(s->spare);
     buf_fini(&s->copy);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
@@ -538,12 +629,76 @@ bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t
     return confirmed;
 }
 
+/* ---- roll calls ---- */
+
+/* Somebody wants to write the state back, and has an older copy or none. */
+static void send_copy(struct desired_store *s, const struct roll_code *call)
+{
+    struct buf b;
+    int rc = 1;
+    buf_init(&b, DESIRED_CODE_MAX_BYTES + 64);
+    pthread_mutex_lock(&s->lock);
+    if (s->copy.len > 0 && roll_call_newer(s->copy_mark, call->have))
+        rc = roll_code_put_copy(&b, call->number, s->copy.data, s->copy.len);
+    pthread_mutex_unlock(&s->lock);
+    if (rc == 0)
+        (void)!bus_publish(s->bus, s->answers ? NOTICE : SPARE, b.data, b.len, NULL);
+    buf_fini(&b);
+}
+
+/* Another member's copy. It is not followed, but written back if this member is to do that. */
+static void take_copy(struct desired_store *s, const struct roll_code *answer)
+{
+    const struct desired *own = s->current, *d = answer->state;
+    pthread_mutex_lock(&s->lock);
+    const bool wanted = s->roll.number == answer->number &&
+                        (s->copy.len == 0 || roll_call_newer(mark_of(d), s->copy_mark)) &&
+                        d->version <= MAX_HEARD && d->fence <= MAX_HEARD;
+    pthread_mutex_unlock(&s->lock);
+    if (wanted && own && memcmp(own->id, d->id, sizeof(d->id)) != 0)
+        log_warn("control", "a copy of the desired state of another cluster is ignored");
+    else if (wanted)
+        keep_copy(s, d);
+}
+
 static void on_notice(void *ctx, const char *subject, const void *bytes, size_t n)
 {
+    struct desired_store *s = ctx;
+    struct roll_code call;
+    struct err e = {0};
     (void)subject;
-    (void)bytes;
-    (void)n;
-    desired_store_look(ctx);
+    if (n == 0) {
+        desired_store_look(s);
+    } else if (roll_code_parse(&call, bytes, n, &e) < 0) {
+        log_warn("control", "a message about the desired state is refused: %s", e.msg);
+    } else if (call.state) {
+        take_copy(s, &call);
+    } else {
+        send_copy(s, &call);
+        if (s->on_call)
+            s->on_call(s->ctx, call.number);
+    }
+    if (n > 0)
+        roll_code_free(&call);
+}
+
+/* A copy that a member without the right to write the state has sent. */
+static void on_spare(void *ctx, const char *subject, const void *bytes, size_t n)
+{
+    struct desired_store *s = ctx;
+    struct roll_code c;
+    (void)subject;
+    if (roll_code_parse(&c, bytes, n, NULL) < 0)
+        return;
+    pthread_mutex_lock(&s->lock);
+    if (c.state && c.number == s->roll.number && c.state->version <= MAX_HEARD &&
+        roll_call_newer(mark_of(c.state), mark_of(s->spare))) {
+        struct desired *old = s->spare;
+        s->spare = c.state;
+        c.state = old;
+    }
+    pthread_mutex_unlock(&s->lock);
+    roll_code_free(&c);
 }
 
 static void read_file(struct desired_store *s)
@@ -554,6 +709,7 @@ static void read_file(struct desired_store *s)
     if (rc == 0) {
         log_info("control", "desired state from %s version=%llu, until NATS answers", s->file,
                  (unsigned long long)d->version);
+        keep_copy(s, d);
         hand_over(s, d, DESIRED_FROM_FILE);
     } else if (rc != SHOAL_ENOTFOUND) {
         log_warn("control", "snapshot not used: %s", e.msg);
@@ -576,6 +732,9 @@ int desired_store_open(struct desired_store **out, const struct desired_store_op
     s->poll_ms = o->poll_ms ? o->poll_ms : DEFAULT_POLL_MS;
     s->retry_ms = o->retry_ms ? o->retry_ms : DEFAULT_RETRY_MS;
     s->replicas = o->replicas;
+    s->answers = o->answers;
+    s->on_call = o->on_call;
+    snprintf(s->name, sizeof(s->name), "%s", o->name ? o->name : "");
     s->listen = o->listen;
     s->listen_ctx = o->listen_ctx;
     s->task.fn = run_task;
@@ -589,6 +748,8 @@ int desired_store_open(struct desired_store **out, const struct desired_store_op
         rc = err_set(e, SHOAL_ENOMEM, "desired state");
     if (rc == 0 && x)
         rc = bus_subscribe(o->bus, NOTICE, on_notice, s, &s->notices, e);
+    if (rc == 0 && x && o->answers)
+        rc = bus_subscribe(o->bus, SPARE, on_spare, s, &s->spares, e);
     if (rc == 0 && s->file)
         read_file(s);
     if (rc == 0 && x && (rc = thread_create(&s->thread, "desired", run, s, e)) == 0)
@@ -606,6 +767,7 @@ void desired_store_close(struct desired_store *s)
     if (!s)
         return;
     bus_unsubscribe(s->notices);
+    bus_unsubscribe(s->spares);
     pthread_mutex_lock(&s->lock);
     s->stop = true;
     pthread_cond_signal(&s->wake);
@@ -625,6 +787,7 @@ void desired_store_get_status(struct desired_store *s, struct desired_store_stat
 {
     pthread_mutex_lock(&s->lock);
     *out = s->status;
+    out->known_fence = known_fence(s);
     uint64_t seen = s->seen_ns;
     pthread_mutex_unlock(&s->lock);
     out->fresh = seen && clock_ns() - seen < 3 * (uint64_t)s->poll_ms * MS;

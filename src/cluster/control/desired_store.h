@@ -6,10 +6,11 @@
  * Only states that pass desired_check are written. A value that does not decode is refused and
  * never overwritten, and the last good state stays in force.
  *
- * NATS may lose its data.  Then the controller writes back its copy, the one in the file, with a
- * version and a fence above all that members know.  An administrator's change waits for that, so
- * that no empty state comes to stand beside a known one; only where nobody knows a state does a
- * change begin an empty one.
+ * NATS may lose its data.  Then the next controller asks the members what they know, waits for
+ * their answers (roll_call.h), and writes back the newest copy that any of them has, with a version
+ * and a fence above all that they know.  An administrator's change waits for that, so that no empty
+ * state comes to stand beside a known one; only where nobody knows a state does a change begin an
+ * empty one.
  *
  * Watching does not depend on JetStream's consumers, which can vanish with their server: a writer
  * announces its change on the plain subject shoal.CLUSTER.desired, and the bucket's last revision
@@ -40,7 +41,12 @@ struct lease_known;
 
 struct desired_store_opts {
     struct bus *bus;
-    const char *file;  /* snapshot, or NULL: none */
+    const char *name; /* of this member; NULL: a command */
+    const char *file; /* snapshot, or NULL: none */
+    bool answers;     /* it may send its copy to others: a role that may write the state */
+    /* Somebody calls the roll: the owner answers with a heartbeat that has this number, on its
+     * thread.  NULL: it does not answer. */
+    void (*on_call)(void *ctx, uint64_t number);
     uint32_t wait_ms;  /* timeout of one NATS request; 0: 2000 */
     uint32_t poll_ms;  /* 0: 5000, plus up to half as much jitter */
     uint32_t retry_ms; /* an update retries for this long; 0: 15000 */
@@ -57,6 +63,7 @@ struct desired_store_status {
     enum desired_origin origin; /* origin of the state in force */
     bool fresh;                 /* compared with NATS within the last three polls */
     uint64_t revision, version, fence;
+    uint64_t known_fence;          /* the highest that this member knows */
     uint64_t n_changes, n_refused; /* refused: invalid or outdated values */
     char error[320];               /* why the last attempt failed; "": it succeeded */
 };
@@ -82,8 +89,9 @@ SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired 
                                         struct err *unsure, struct err *e);
 /* fence: of the controller's lease; a state that a newer controller wrote is left alone
  * (SHOAL_ECHANGED). 0: an administrator, who may always write. If NATS has no state, the controller
- * restores the one that this member knows; SHOAL_ENOTFOUND: others know one, this member does not.
- * Where nobody knows one, an empty one begins. out: the state as it is now, or NULL. SHOAL_EBUSY:
+ * restores the newest one that a member knows; SHOAL_ENOTFOUND: it waits for members to answer, or
+ * for a copy that others have; SHOAL_ECHANGED: a member knows a higher fence. Where nobody knows
+ * one, an empty one begins. out: the state as it is now, or NULL. SHOAL_EBUSY:
  * given up after retry_ms; the last write may still have happened. */
 SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fence,
                                           desired_update_fn fn, void *ctx, struct desired **out,
@@ -93,10 +101,17 @@ void desired_store_look(struct desired_store *s);
 /* The version in force was compared with NATS at or after this time, and it was the newest; no
  * other member knows a newer one. */
 bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns);
-/* Another member knows this version of the state, written with the fence `writer`. fence: it is the
- * controller, with this one; 0: it is not. Any thread. */
-void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t writer,
-                         uint64_t fence);
+/* What a member's heartbeat says. */
+struct desired_heard {
+    const char *name;     /* NULL: not known */
+    uint64_t version;     /* of the state that it follows */
+    uint64_t writer;      /* the fence that wrote that version */
+    uint64_t fence;       /* it is the controller, with this one; 0: it is not */
+    uint64_t known_fence; /* the highest that it knows */
+    uint64_t roll_call;   /* the number that it answers; 0: none */
+};
+/* Any thread. */
+void desired_store_heard(struct desired_store *s, const struct desired_heard *h);
 /* What this member and those it heard know.  For lease.h; any thread. */
 void desired_store_known(void *store, struct lease_known *out);
 /* Writes only the fence: from then on, writes of older controllers fail. For lease.h. */

@@ -58,11 +58,12 @@ struct lease {
     uint64_t base;       /* of my_fence */
     uint64_t my_fence;   /* 0: the lease is not ours */
     uint64_t last_fence; /* of this member, ever */
-    uint64_t shy_ns;     /* left to others until then */
     /* When the last renewal of a lease in force was sent, which the others have heard of; 0: others
      * wrote since */
     uint64_t mine_ns;
     bool claimed;
+    int claim_rc; /* of the last claim that failed, and with which fence */
+    uint64_t claim_fence;
     bool doubted; /* the last renewal or claim failed */
     bool bucket_there;
 
@@ -229,7 +230,7 @@ static bool is_free(const struct lease *l, const struct lease_value *v, bool the
         return !v->holder[0] || memcmp(v->run, l->run, sizeof(v->run)) == 0 || seen >= lasts;
     if (!l->known || (l->mine_ns && now_ns() - l->mine_ns < ttl_ns(l)))
         return true; /* nobody else could have taken it since */
-    return seen >= (k->fence == 0 ? LISTEN_NS : k->behind ? 2 * lasts : lasts);
+    return seen >= (k->fence == 0 ? LISTEN_NS : lasts);
 }
 
 /* So that the fence will be above the known ones: the revision grows by at least 1. */
@@ -271,7 +272,7 @@ static void contend(struct lease *l)
     /* This process stood still: what it has read is old, and its revision may have come again. */
     if (sent - asked > ttl_ns(l) / 2)
         return;
-    if (!is_free(l, &v, there, &k) || sent < l->shy_ns)
+    if (!is_free(l, &v, there, &k))
         return;
     l->base = base_for(l, v.base, k.fence > l->last_fence ? k.fence : l->last_fence);
     rc = put(l, l->name, l->revision, &revision, &e);
@@ -353,27 +354,20 @@ static void renew(struct lease *l)
         set_held(l, sent + ttl_ns(l) * 9 / 10);
 }
 
-static void give_up(struct lease *l)
-{
-    char nobody[] = "";
-    if (put(l, nobody, l->revision, &l->revision, NULL) == 0)
-        l->my_fence = 0;
-    l->shy_ns = now_ns() + 2 * ttl_ns(l);
-}
-
 /* Makes older controllers' writes fail, then the lease counts. */
 static void claim(struct lease *l)
 {
     struct err e = {0};
     int rc = l->claim(l->claim_ctx, l->my_fence, &e);
     if (rc < 0) {
+        if (rc != l->claim_rc || l->my_fence != l->claim_fence) /* it is tried again soon */
+            log_warn("control", "the lease is not in force yet: %s", e.msg);
+        l->claim_rc = rc;
+        l->claim_fence = l->my_fence;
         note(l, rc, &e, NULL);
-        log_warn("control", "the lease is not in force yet: %s", e.msg);
         l->doubted = true;
         if (rc == SHOAL_ECHANGED) /* taken again, with a higher fence */
             l->my_fence = 0;
-        else if (rc == SHOAL_ENOTFOUND)
-            give_up(l);
         return;
     }
     l->claimed = true;

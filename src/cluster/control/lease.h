@@ -37,11 +37,10 @@ struct lease;
 #define LEASE_MAX_NAME 127u
 
 /* If NATS has no lease: was there one?  Then its holder may still count on it for a while, so the
- * others wait for as long as an unrenewed lease lasts, twice as long if they are behind. */
+ * others wait for as long as an unrenewed lease lasts. */
 struct lease_known {
     uint64_t fence;        /* the highest fence ever heard of; 0: none */
     uint64_t heard_ago_ns; /* since a controller was last heard; 0: never */
-    bool behind;           /* others know a newer desired state, and may restore it */
 };
 
 struct lease_opts {
@@ -52,8 +51,7 @@ struct lease_opts {
     /* Called with a new fence before the lease counts as held; may block for a while. It fences off
      * older controllers (desired_store_claim). Until it returns 0 the lease is renewed but not
      * held. SHOAL_ECHANGED: a higher fence is in force; the lease is taken again with one above it.
-     * SHOAL_ENOTFOUND: this member cannot restore the state; it leaves the lease to others for a
-     * while. NULL: none. */
+     * SHOAL_ENOTFOUND: the state is lost, and members are still asked for it. NULL: none. */
     int (*claim)(void *ctx, uint64_t fence, struct err *e);
     /* What is known outside the lease; called on the thread "lease" with claim_ctx.  NULL: nothing.
      */

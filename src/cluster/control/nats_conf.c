@@ -24,6 +24,7 @@ static const struct permission {
         /* heartbeats and events */
         {ROLE_NODE, "shoal.%s.hb.*"},
         {ROLE_NODE, "shoal.%s.event.*"},
+        {ROLE_NODE, "shoal.%s.copy"}, /* of a desired state that NATS has lost */
         {ROLE_NODE, "$JS.API.STREAM.INFO.SHOAL_EVENTS"},
         {ROLE_NODE, "$JS.API.STREAM.CREATE.SHOAL_EVENTS"},
         {ROLE_GATEWAY, "$JS.API.STREAM.MSG.GET.SHOAL_EVENTS"},
@@ -53,6 +54,7 @@ static const struct permission {
       {ROLE_NODE, "shoal.%s.desired"},
       {ROLE_NODE, "shoal.%s.hb.*"}, /* which nodes have a model to fetch */
       {ROLE_GATEWAY, "shoal.%s.event.*"},
+      {ROLE_CONTROLLER, "shoal.%s.copy"},
 };
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))
 

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "cluster/control/desired.h"
 #include "cluster/control/desired_plan.h"
+#include "cluster/controller/controller_copies.h"
 #include "cluster/controller/controller_input.h"
 #include "cluster/controller/controller_memory.h"
 #include "cluster/controller/controller_scale.h"
@@ -187,6 +188,15 @@ static bool is_first_wave(const struct placement_plan *p)
     return false;
 }
 
+static void on_copies(void *ctx, const char *node, const char *model, uint32_t was, uint32_t now)
+{
+    struct deciding *k = ctx;
+    char text[EVENT_LOG_MAX_TEXT];
+    snprintf(text, sizeof(text), "%u replicas on this node instead of %u", now, was);
+    note(k, EVENT_LOG_PLACEMENT, node, model, text);
+    k->out->changed = true;
+}
+
 static int plan(struct deciding *k, struct err *e)
 {
     struct placement_plan *p = NULL;
@@ -201,11 +211,14 @@ static int plan(struct deciding *k, struct err *e)
         rc = err_set(e, SHOAL_ENOMEM, "plan");
     if (rc == 0) {
         hold_back(k->d, &in, p, t);
+        controller_copies_hold(k->d, &in, p);
         note_steps(k, &in, p);
         if (is_first_wave(p)) {
             rc = desired_plan_apply(k->d, &in, p, k->s->now_ms, e);
             k->out->changed = true;
         }
+        if (rc == 0)
+            rc = controller_copies(k->d, k->s, &in, p, &a, on_copies, k, e);
     }
     placement_destroy(p);
     arena_fini(&a);

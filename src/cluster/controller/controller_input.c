@@ -86,7 +86,7 @@ static uint64_t memory_of(const struct making *k, const struct node_state *s)
         const struct desired_assignment *a =
             m->sum && m->duty ? assignment_of(k, s->name, m->name, m->sum) : NULL;
         if (!is_own(k, m) && !(a && is_planned(k, a)))
-            all -= (double)m->bytes;
+            all -= (double)m->bytes * node_model_replicas(m);
     }
     const double most = (double)PLACEMENT_MAX_NODE_BYTES;
     return all <= 0 ? 0 : all > most ? PLACEMENT_MAX_NODE_BYTES : (uint64_t)all;

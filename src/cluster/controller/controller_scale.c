@@ -34,13 +34,14 @@ static struct load load_of(const struct desired_model *m, const struct controlle
         l.requests += h->requests;
         if (h->duty == DESIRED_LEAVE || h->duty == DESIRED_STAGE)
             continue;
-        l.ready++;
+        l.ready += node_model_replicas(h);
         if (n->cpu >= 0 && n->cpu <= 1) {
             l.cpu += n->cpu;
             l.n_cpu++;
         }
         l.in_flight += h->in_flight;
-        l.waiting += h->in_flight > RUNNING ? h->in_flight - RUNNING : 0;
+        const double runs = RUNNING * node_model_replicas(h);
+        l.waiting += h->in_flight > runs ? h->in_flight - runs : 0;
         double p95 = (double)h->recent_p95_us / 1000;
         l.p95_ms = p95 > l.p95_ms ? p95 : l.p95_ms;
     }

@@ -186,6 +186,8 @@ void event_pb_put_result(struct buf *out, const struct sink_result *e)
     x.values = (double *)(uintptr_t)r->values;
     x.n_values = r->n_values;
     x.text = pb_bytes(r->text, r->text ? r->text_bytes : 0);
+    x.samples = pb_bytes((const char *)r->samples, r->n_samples * sizeof(*r->samples));
+    x.sample_rate = r->sample_rate;
     x.n_tokens = r->n_tokens;
     x.truncated = r->truncated;
     x.batch = r->batch;
@@ -303,6 +305,7 @@ static void get_lists(struct shoal_result *r, const pb_result *m, struct arena *
     struct shoal_span *spans = arena_zalloc_n(keep, m->n_spans, sizeof(*spans));
     float *vector = arena_zalloc_n(keep, m->n_vector, sizeof(*vector));
     double *values = arena_zalloc_n(keep, m->n_values, sizeof(*values));
+    int16_t *samples = arena_zalloc_n(keep, m->samples.len / 2, sizeof(*samples));
     if (keep->rc < 0)
         return;
     for (size_t i = 0; i < m->n_labels; i++)
@@ -322,6 +325,11 @@ static void get_lists(struct shoal_result *r, const pb_result *m, struct arena *
         memcpy(vector, m->vector, m->n_vector * sizeof(*vector));
     if (m->n_values)
         memcpy(values, m->values, m->n_values * sizeof(*values));
+    if (m->samples.len)
+        memcpy(samples, m->samples.data, m->samples.len / 2 * 2);
+    r->samples = samples;
+    r->n_samples = (uint32_t)(m->samples.len / 2);
+    r->sample_rate = m->sample_rate;
     r->labels = labels;
     r->n_labels = (uint32_t)m->n_labels;
     r->spans = spans;
@@ -337,8 +345,7 @@ static int get_result(struct event_pb *out, const pb_result *m, struct arena *ke
     struct shoal_result *r = arena_zalloc(keep, sizeof(*r));
     if (!r)
         return keep->rc;
-    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_TRANSCRIBE ||
-        (m->kind & (m->kind - 1)))
+    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_SPEAK || (m->kind & (m->kind - 1)))
         return SHOAL_EFORMAT;
     *r = (struct shoal_result){.size = sizeof(*r),
                                .kind = (enum shoal_kind)m->kind,

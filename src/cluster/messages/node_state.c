@@ -18,6 +18,8 @@ typedef Shoal__Node__V1__NodeState pb_state;
 typedef Shoal__Node__V1__ModelState pb_model;
 typedef Shoal__Node__V1__NodeState__LabelsEntry pb_label;
 typedef Shoal__Node__V1__PrefixSlot pb_prefix;
+typedef Shoal__Node__V1__Chain pb_chain;
+typedef Shoal__Node__V1__ChainPart pb_chain_part;
 
 /* ---- writing ---- */
 
@@ -51,6 +53,7 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->prediction_error = from->prediction_error;
     m->parallel = from->parallel;
     m->shares_cache = from->shares_cache;
+    m->replicas = from->replicas;
 }
 
 static void put_labels(pb_state *m, struct arena *a, const struct node_state *s)
@@ -76,6 +79,36 @@ static void put_prefixes(pb_state *m, struct arena *a, const struct node_state *
         list[i].hash = s->prefixes[i].hash;
     }
     m->n_prefixes = list ? s->n_prefixes : 0;
+}
+
+static void put_parts(pb_chain *m, struct arena *a, const struct node_chain *c)
+{
+    pb_chain_part *list = pb_list(a, c->n_parts, sizeof(*list), (void ***)(void *)&m->parts);
+    for (uint32_t i = 0; list && i < c->n_parts; i++) {
+        shoal__node__v1__chain_part__init(&list[i]);
+        list[i].node = pb_text(c->parts[i].node);
+        list[i].first = c->parts[i].first;
+        list[i].end = c->parts[i].end;
+    }
+    m->n_parts = list ? c->n_parts : 0;
+}
+
+static void put_chains(pb_state *m, struct arena *a, const struct node_state *s)
+{
+    pb_chain *list = pb_list(a, s->n_chains, sizeof(*list), (void ***)(void *)&m->chains);
+    for (uint32_t i = 0; list && i < s->n_chains; i++) {
+        const struct node_chain *c = &s->chains[i];
+        shoal__node__v1__chain__init(&list[i]);
+        list[i].model = pb_text(c->model);
+        list[i].n_rebuilt = c->n_rebuilt;
+        list[i].lost = pb_text(c->lost);
+        list[i].predicted_ms = c->predicted_ms;
+        list[i].step_ms = c->step_ms;
+        list[i].remote_ms = c->remote_ms;
+        list[i].step_bytes = c->step_bytes;
+        put_parts(&list[i], a, c);
+    }
+    m->n_chains = list ? s->n_chains : 0;
 }
 
 int node_state_put(struct buf *out, const struct node_state *s)
@@ -114,11 +147,14 @@ int node_state_put(struct buf *out, const struct node_state *s)
     m.fence = s->fence;
     m.desired = s->desired;
     m.desired_fence = s->desired_fence;
+    m.known_fence = s->known_fence;
+    m.roll_call = s->roll_call;
     m.wanted = arena_zalloc_n(&a, s->n_wanted, sizeof(*m.wanted));
     for (uint32_t i = 0; m.wanted && i < s->n_wanted; i++)
         m.wanted[m.n_wanted++] = pb_text(s->wanted[i]);
     put_labels(&m, &a, s);
     put_prefixes(&m, &a, s);
+    put_chains(&m, &a, s);
     int rc = a.rc < 0 ? a.rc : pb_put(out, &m.base);
     arena_fini(&a);
     return rc;
@@ -152,32 +188,34 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
     if ((m->version.len != 0 && m->version.len != SHA256_BYTES) || m->state > REGISTRY_FAILED ||
         m->duty > DESIRED_LEAVE || m->share > 1000 || !m->name[0])
         return err_set(e, SHOAL_EFORMAT, "the state of a model is damaged");
-    *out = (struct node_model){.name = clean(a, m->name),
-                               .sum = m->version.len ? m->version.data : NULL,
-                               .kinds = m->kinds,
-                               .state = (enum registry_state)m->state,
-                               .n_ctx = m->n_ctx,
-                               .in_flight = m->in_flight,
-                               .prefill_ns = figure(m->prefill_ns),
-                               .token_ns = figure(m->token_ns),
-                               .bytes = m->bytes,
-                               .duty = m->duty,
-                               .progress = m->progress,
-                               .error = clean(a, m->error),
-                               .requests = m->requests,
-                               .p95_us = m->p95_us,
-                               .recent_p95_us = m->recent_p95_us,
-                               .errors = m->errors,
-                               .epoch = m->epoch,
-                               .until = m->until,
-                               .share = m->share,
-                               .standby = m->standby,
-                               .unit_ns = figure(m->unit_ns),
-                               .queue_ns = figure(m->queue_ns),
-                               .answer_tokens = figure(m->answer_tokens),
-                               .prediction_error = figure(m->prediction_error),
-                               .parallel = m->parallel,
-                               .shares_cache = m->shares_cache};
+    *out = (struct node_model){
+        .name = clean(a, m->name),
+        .sum = m->version.len ? m->version.data : NULL,
+        .kinds = m->kinds,
+        .state = (enum registry_state)m->state,
+        .n_ctx = m->n_ctx,
+        .in_flight = m->in_flight,
+        .prefill_ns = figure(m->prefill_ns),
+        .token_ns = figure(m->token_ns),
+        .bytes = m->bytes,
+        .duty = m->duty,
+        .progress = m->progress,
+        .error = clean(a, m->error),
+        .requests = m->requests,
+        .p95_us = m->p95_us,
+        .recent_p95_us = m->recent_p95_us,
+        .errors = m->errors,
+        .epoch = m->epoch,
+        .until = m->until,
+        .share = m->share,
+        .standby = m->standby,
+        .unit_ns = figure(m->unit_ns),
+        .queue_ns = figure(m->queue_ns),
+        .answer_tokens = figure(m->answer_tokens),
+        .prediction_error = figure(m->prediction_error),
+        .parallel = m->parallel,
+        .shares_cache = m->shares_cache,
+        .replicas = m->replicas < NODE_STATE_MAX_REPLICAS ? m->replicas : NODE_STATE_MAX_REPLICAS};
     return 0;
 }
 
@@ -213,6 +251,45 @@ static int read_prefixes(struct node_state *out, struct arena *a, const pb_state
     out->prefixes = list;
     out->n_prefixes = list ? (uint32_t)m->n_prefixes : 0;
     return 0;
+}
+
+static void read_parts(struct node_chain *out, struct arena *a, const pb_chain *m)
+{
+    const uint32_t n =
+        m->n_parts < NODE_STATE_MAX_CHAINS ? (uint32_t)m->n_parts : NODE_STATE_MAX_CHAINS;
+    struct node_chain_part *list = arena_zalloc_n(a, n, sizeof(*list));
+    for (uint32_t i = 0; list && i < n; i++)
+        list[i] = (struct node_chain_part){.node = clean(a, m->parts[i]->node),
+                                           .first = m->parts[i]->first,
+                                           .end = m->parts[i]->end};
+    out->parts = list;
+    out->n_parts = list ? n : 0;
+}
+
+static double sane(double x)
+{
+    return isfinite(x) && x >= 0 ? x : 0;
+}
+
+/* At most NODE_STATE_MAX_CHAINS, each with as many parts: they are only shown. */
+static void read_chains(struct node_state *out, struct arena *a, const pb_state *m)
+{
+    const uint32_t n =
+        m->n_chains < NODE_STATE_MAX_CHAINS ? (uint32_t)m->n_chains : NODE_STATE_MAX_CHAINS;
+    struct node_chain *list = arena_zalloc_n(a, n, sizeof(*list));
+    for (uint32_t i = 0; list && i < n; i++) {
+        const pb_chain *c = m->chains[i];
+        list[i] = (struct node_chain){.model = clean(a, c->model),
+                                      .n_rebuilt = c->n_rebuilt,
+                                      .lost = clean(a, c->lost),
+                                      .predicted_ms = sane(c->predicted_ms),
+                                      .step_ms = sane(c->step_ms),
+                                      .remote_ms = sane(c->remote_ms),
+                                      .step_bytes = sane(c->step_bytes)};
+        read_parts(&list[i], a, c);
+    }
+    out->chains = list;
+    out->n_chains = list ? n : 0;
 }
 
 int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, size_t n,
@@ -256,12 +333,15 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
                                .fence = m->fence,
                                .desired = m->desired,
                                .desired_fence = m->desired_fence,
+                               .known_fence = m->known_fence,
+                               .roll_call = m->roll_call,
                                .epoch = m->epoch,
                                .epoch_end = m->epoch_end,
                                .oldest_epoch = m->oldest_epoch};
     read_words(out, a, m);
     if (rc == 0)
         rc = read_prefixes(out, a, m, e);
+    read_chains(out, a, m);
     if (rc == 0 && a->rc < 0)
         rc = err_set(e, a->rc, "out of memory for the state of a node");
     return rc;
@@ -319,11 +399,46 @@ static uint32_t duty_of(const struct registry_model *m)
                                                : DESIRED_LEAVE;
 }
 
+/* Another copy of a model that is in the list: the node has one of the name, with the work of all
+ * of them. */
+static void add_copy(struct collect *c, const struct registry_model *m)
+{
+    struct node_model *to = NULL;
+    struct model_stats *stats = (struct model_stats *)(uintptr_t)&m->stats; /* under its lock */
+    for (uint32_t i = 0; i < c->n && !to; i++)
+        if (c->list[i].sum && strcmp(c->list[i].name, m->name) == 0 &&
+            memcmp(c->list[i].sum, m->sum, SHA256_BYTES) == 0)
+            to = &c->list[i];
+    if (!to)
+        return;
+    to->requests += counter_read(&stats->requests);
+    to->errors += counter_read(&stats->errors);
+    to->in_flight += atomic_load_explicit(&m->stats.in_flight, memory_order_relaxed);
+    if (m->slot->state != REGISTRY_READY)
+        return;
+    const struct fair_who nobody = {.client = 0};
+    const struct cost_telemetry t = registry_telemetry(m, &nobody);
+    uint64_t recent =
+        histogram_recent_quantile(&stats->recent, &stats->total, 0.95, clock_ns(), RECENT_NS) /
+        1000;
+    to->recent_p95_us = recent > to->recent_p95_us ? recent : to->recent_p95_us;
+    to->queue_ns = to->replicas == 0 || t.queue_ns < to->queue_ns ? t.queue_ns : to->queue_ns;
+    to->parallel += t.parallel;
+    to->replicas++;
+    to->state = REGISTRY_READY; /* also while the first is loaded again */
+    to->kinds |= m->slot->kinds;
+    to->error = "";
+}
+
 static void add_model(void *ctx, const struct registry_model *m)
 {
     struct collect *c = ctx;
     struct model_stats *stats = (struct model_stats *)(uintptr_t)&m->stats; /* under its lock */
     const uint8_t *is = registry_sum(m);
+    if (m->copy > 0) {
+        add_copy(c, m);
+        return;
+    }
     if (c->n == c->cap || c->n == NODE_STATE_MAX_MODELS)
         return;
     struct node_model *to = &c->list[c->n++];
@@ -351,7 +466,8 @@ static void add_model(void *ctx, const struct registry_model *m)
         .until = m->service.until,
         .share = m->service.share,
         .standby = m->slot->spec.standby,
-        .shares_cache = m->slot->spec.shares_cache};
+        .shares_cache = m->slot->spec.shares_cache,
+        .replicas = m->slot->state == REGISTRY_READY};
     if (m->slot->state == REGISTRY_FAILED)
         to->error = arena_printf(c->arena, "%s", m->slot->error);
     registry_speed(m, &to->prefill_ns, &to->token_ns);

@@ -13,7 +13,9 @@
 #include "host/sha256.h"
 
 #define NODE_STATE_MAX_MODELS 4096u
-#define NODE_STATE_MAX_WORDS 256u              /* labels, wanted models */
+#define NODE_STATE_MAX_REPLICAS 64u /* of a model on one node */
+#define NODE_STATE_MAX_WORDS 256u   /* labels, wanted models */
+#define NODE_STATE_MAX_CHAINS 64u
 #define NODE_STATE_MAX_BYTES ((size_t)4 << 20) /* limit of the encoded state */
 
 struct node_model {
@@ -38,6 +40,22 @@ struct node_model {
     double unit_ns, queue_ns, answer_tokens, prediction_error;
     uint32_t parallel;
     bool shares_cache; /* clients share cached prefixes */
+    uint32_t replicas; /* that are ready on this node, each of `bytes`; 0: 1, or none yet */
+};
+
+struct node_chain_part {
+    const char *node;
+    uint32_t first, end; /* its layers: first to end - 1 */
+};
+
+/* A model with layers on other nodes (cluster/shard). */
+struct node_chain {
+    const char *model; /* the beginning of its SHA-256 */
+    const struct node_chain_part *parts;
+    uint32_t n_parts;
+    uint32_t n_rebuilt;
+    const char *lost; /* why a part was lost the last time; "": none was */
+    double predicted_ms, step_ms, remote_ms, step_bytes; /* as in node.proto */
 };
 
 struct node_state {
@@ -65,6 +83,8 @@ struct node_state {
     uint64_t fence;            /* fence of the controller, if this member is it; 0: it is not */
     uint64_t desired;          /* version of the desired state in force; 0: none */
     uint64_t desired_fence;    /* fence of the controller that wrote it */
+    uint64_t known_fence;      /* the highest fence that this member knows */
+    uint64_t roll_call;        /* the last one that it has heard: control/roll_call.h */
     const char *const *wanted; /* models without a replica that requests wait for */
     uint32_t n_wanted;
     const char *const *labels; /* "gpu", "site=hall-3" */
@@ -72,6 +92,8 @@ struct node_state {
     /* beginnings of prompts it has read: what changed since the state before; see prefix_table.h */
     const struct prefix_slot *prefixes;
     uint32_t n_prefixes;
+    const struct node_chain *chains;
+    uint32_t n_chains;
 };
 
 /* Appends the encoded message. */
@@ -85,6 +107,11 @@ const struct node_model *node_state_model(const struct node_state *s, const char
 /* The same, after `after`; NULL: from the first. */
 const struct node_model *node_state_next(const struct node_state *s, const struct node_model *after,
                                          const char *name, unsigned kind);
+/* How many replicas of it the node has, at least 1. */
+static inline uint32_t node_model_replicas(const struct node_model *m)
+{
+    return m->replicas > 1 ? m->replicas : 1;
+}
 /* Whether requests of the epoch may be sent to it: not while it is staged, leaving or failed. */
 bool node_model_usable(const struct node_model *m, uint64_t epoch);
 /* Whether the node knows the epoch. */

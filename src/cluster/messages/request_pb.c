@@ -252,6 +252,7 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
         list[i].n_values = in->n_values;
         list[i].ids = (int32_t *)(uintptr_t)in->ids;
         list[i].n_ids = in->n_ids;
+        list[i].part = in->part;
         if (in->samples)
             list[i].samples =
                 pb_bytes((const char *)in->samples, in->n_samples * sizeof(*in->samples));
@@ -284,6 +285,8 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
     out->beams = q->beams;
     out->raw = q->raw;
     out->whole = q->whole;
+    out->speed = q->speed;
+    out->volume = q->volume;
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_INFER;
     m->infer = out;
 }
@@ -323,17 +326,22 @@ static void put_tokens(struct arena *a, pb_request *m, const struct request_toke
 int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
 {
     pb_request m = SHOAL__NODE__V1__RUN_REQUEST__INIT;
+    char trace[TRACE_CONTEXT_CHARS + 1];
     struct arena a;
     struct buf vars;
     arena_init(&a, MAX_BYTES);
     buf_init(&vars, MAX_BYTES);
     m.id = pb_text(r->id);
-    m.trace = pb_text(r->trace);
+    trace_at_write(&r->spans, trace);
+    m.trace = pb_text(trace);
     m.session = pb_text(r->session);
     m.client = pb_text(r->client.name);
     m.client_priority = r->client.priority;
     m.client_weight = r->client.weight;
     m.shares_cache = r->shares_cache;
+    m.pages_from = pb_text(r->pages_from);
+    m.pages_name = pb_text(r->pages_name);
+    m.pages_part = r->pages_part;
     m.priority = r->priority;
     m.model = pb_text(r->model);
     if (r->version)
@@ -630,6 +638,7 @@ static int read_inputs(struct request *r, const pb_infer *m, struct err *e)
                        REQUEST_MAX_INPUTS);
     for (size_t i = 0; list && i < m->n_inputs; i++) {
         const Shoal__Node__V1__Input *from = m->inputs[i];
+        list[i].part = from->part;
         if (m->kind == SHOAL_KIND_SCORE) {
             list[i].values = from->values;
             list[i].n_values = (uint32_t)from->n_values;
@@ -659,8 +668,7 @@ static int read_infer(struct request *r, const pb_infer *m, struct err *e)
 {
     struct request_infer *q = &r->infer;
     r->kind = REQUEST_INFER;
-    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_TRANSCRIBE ||
-        (m->kind & (m->kind - 1)))
+    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_SPEAK || (m->kind & (m->kind - 1)))
         return err_set(e, SHOAL_EINVAL, "%u is not a kind of inference", m->kind);
     q->kind = (enum shoal_kind)m->kind;
     if (m->set_query_case == SHOAL__NODE__V1__INFER__SET_QUERY_QUERY)
@@ -683,14 +691,16 @@ static int read_infer(struct request *r, const pb_infer *m, struct err *e)
     q->beams = m->beams;
     q->raw = m->raw;
     q->whole = m->whole;
+    q->speed = m->speed;
+    q->volume = m->volume;
     return read_inputs(r, m, e);
 }
 
 static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, struct err *e)
 {
     int rc = read_word(r->id, sizeof(r->id), m->id, "id", e);
-    if (rc == 0)
-        rc = read_word(r->trace, sizeof(r->trace), m->trace, "trace", e);
+    if (!trace_context_read(&r->spans.context, m->trace))
+        r->spans.context.span = 0;
     if (rc == 0)
         rc = read_word(r->session, sizeof(r->session), m->session, "session", e);
     if (rc == 0)
@@ -698,6 +708,11 @@ static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, str
     if (rc == 0 && m->version.len > 0 && m->version.len != SHA256_BYTES)
         rc = err_set(e, SHOAL_EINVAL, "the version has %zu bytes instead of %u", m->version.len,
                      SHA256_BYTES);
+    if (rc == 0)
+        rc = read_word(r->pages_from, sizeof(r->pages_from), m->pages_from, "pages_from", e);
+    if (rc == 0)
+        rc = read_word(r->pages_name, sizeof(r->pages_name), m->pages_name, "pages_name", e);
+    r->pages_part = m->pages_part > 0 && m->pages_part <= 1 ? m->pages_part : 0;
     r->client.priority = m->client_priority;
     r->client.weight = m->client_weight;
     r->shares_cache = m->shares_cache;
@@ -716,7 +731,7 @@ static int read_tokens(struct request *r, const Shoal__Node__V1__Tokens *m, stru
     const unsigned known = SHOAL_TEXT_ADD_SPECIAL | SHOAL_TEXT_PARSE_SPECIAL | SHOAL_TEXT_SPECIAL;
     if (m->flags & ~known)
         return err_set(e, SHOAL_EINVAL, "the request has unknown flags for its text");
-    if (m->kind > SHOAL_KIND_TRANSCRIBE || (m->kind & (m->kind - 1)))
+    if (m->kind > SHOAL_KIND_SPEAK || (m->kind & (m->kind - 1)))
         return err_set(e, SHOAL_EINVAL, "the request is for an unknown kind of model");
     r->kind = REQUEST_TOKENS;
     r->tokens = (struct request_tokens){

@@ -490,7 +490,8 @@ static bool describe(struct buf *out, uint8_t sum[SHA256_BYTES], const struct re
 {
     struct request same = *r;
     struct sha256 h;
-    same.id[0] = same.trace[0] = '\0';
+    same.id[0] = '\0';
+    same.spans = (struct trace_at){.trace = NULL};
     same.deadline_ns = same.epoch = 0;
     same.node = NULL; /* a router's current preference */
     if (request_pb_put(out, &same, 0) < 0)
@@ -554,7 +555,7 @@ static struct run *run_create(struct once *w, struct flow_owner *o, const struct
         return NULL;
     }
     memcpy((*copy)->id, r->id, sizeof(r->id));
-    memcpy((*copy)->trace, r->trace, sizeof(r->trace));
+    request_trace(*copy, &r->spans);
     (*copy)->deadline_ns = r->deadline_ns;
     (*copy)->received_ns = r->received_ns;
     if (r->kind == REQUEST_GENERATE)

@@ -155,7 +155,8 @@ static void finish(struct stepping *k)
 {
     for (uint32_t i = 0; i < k->v.n; i++) { /* absent nodes catch up when they come back */
         struct rollout_place *p = &k->v.places[i];
-        if (!p->alive && p->from.duty && p->to.duty != DESIRED_SERVE)
+        const bool absent = !p->alive && p->from.duty && p->to.duty != DESIRED_SERVE;
+        if (absent || p->to.duty == DESIRED_STAGE) /* staged: nobody would tell it to answer */
             rollout_view_set(&k->v, p, &p->to, DESIRED_SERVE, k->r->epoch, 0);
     }
     if (!same(k->model->sha256, k->r->to)) {
@@ -449,6 +450,36 @@ static void strong(struct stepping *k)
           (unsigned long long)epoch);
 }
 
+/* ---- without nodes ---- */
+
+/* No node is assigned either version: the last one failed to load it, or was removed.  The planner
+ * leaves a model alone while it is rolled out, so nothing would happen any more. */
+static bool is_unassigned(const struct stepping *k)
+{
+    for (uint32_t i = 0; i < k->v.n; i++)
+        if (k->v.places[i].from.duty || k->v.places[i].to.duty)
+            return false;
+    return true;
+}
+
+/* An epoch is answered by one version, also when the next node is assigned another one. */
+static void leave_epoch(struct stepping *k)
+{
+    if (k->r->kind == DESIRED_STRONG)
+        k->v.d->epoch = next_epoch(k->v.d);
+}
+
+static void end_without_nodes(struct stepping *k)
+{
+    if (k->r->kind == DESIRED_CANARY && k->r->share < ALL) { /* nobody could judge it */
+        fail_at(k, NULL, "no node has the model any more");
+        return;
+    }
+    leave_epoch(k);
+    set_version(k, k->r->to);
+    enter(k, DESIRED_DONE, ALL, "no node has the model; the next one gets the new version");
+}
+
 /* ---- undoing ---- */
 
 static void end_undo(struct stepping *k)
@@ -555,7 +586,11 @@ static bool is_leaving(const struct stepping *k)
 static void undo_strong(struct stepping *k)
 {
     uint64_t back = k->r->old_epoch;
-    if (k->r->epoch == 0 || k->v.d->epoch < k->r->epoch) { /* no request has seen the new version */
+    if (is_unassigned(k)) {
+        leave_epoch(k);
+        end_undo(k);
+    } else if (k->r->epoch == 0 ||
+               k->v.d->epoch < k->r->epoch) { /* no request has seen the new version */
         for (uint32_t i = 0; i < k->v.n; i++) {
             struct rollout_place *p = &k->v.places[i];
             if (p->from.duty)
@@ -595,9 +630,8 @@ static void begin(struct stepping *k)
         if (p->from.duty == 0 && p->alive && rollout_view_ready(&p->from))
             rollout_view_set(&k->v, p, &p->from, DESIRED_SERVE, 0, 0);
     }
-    if (k->v.n == 0) {
-        set_version(k, k->r->to);
-        enter(k, DESIRED_DONE, ALL, "no node has the model; the next one gets the new version");
+    if (is_unassigned(k)) {
+        end_without_nodes(k);
         return;
     }
     enter(k, DESIRED_STAGING, k->r->share, "%s, %u node%s", desired_rollout_kind_text(k->r->kind),
@@ -612,6 +646,8 @@ static void advance(struct stepping *k)
         k->r->kind == DESIRED_STRONG ? undo_strong(k) : undo(k);
     else if (k->r->state != DESIRED_STAGING && k->r->state != DESIRED_RUNNING)
         return;
+    else if (is_unassigned(k))
+        end_without_nodes(k);
     else if (k->r->kind == DESIRED_STRONG)
         strong(k);
     else if (k->r->kind == DESIRED_CANARY)

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/rd.h"
-#include "depot/model_manifest.h"
+#include "depot/store/model_manifest.h"
 #include "wire/pb.h"
 
 #define MAX_FIELDS (8u * MODEL_MANIFEST_MAX_FILES)

@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cluster/store/byte_rate.h"
-#include "depot/byte_sink.h"
-#include "depot/model_manifest.h"
-#include "depot/web.h"
+#include "depot/source/byte_sink.h"
+#include "depot/store/model_manifest.h"
+#include "depot/source/web.h"
 
 #define MS_NS 1000000u
 #define SLICE_NS (50u * MS_NS)

@@ -21,11 +21,11 @@
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_peer.h"
 #include "cluster/store/fetch_url.h"
-#include "depot/byte_sink.h"
-#include "depot/model_intake.h"
-#include "depot/model_manifest.h"
-#include "depot/model_put.h"
-#include "depot/model_store.h"
+#include "depot/source/byte_sink.h"
+#include "depot/store/model_intake.h"
+#include "depot/store/model_manifest.h"
+#include "depot/store/model_put.h"
+#include "depot/store/model_store.h"
 
 #define MS_NS 1000000u
 #define N_THREADS 2u

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/thread/executor.h"
 #include "base/thread/thread.h"
-#include "depot/model_store.h"
+#include "depot/store/model_store.h"
 
 #define MS_NS 1000000u
 #define MAX_FOUND 64u

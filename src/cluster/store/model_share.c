@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/file/file_open.h"
-#include "depot/model_manifest.h"
-#include "depot/model_store.h"
+#include "depot/store/model_manifest.h"
+#include "depot/store/model_store.h"
 
 static int changed(const char *path, struct err *e)
 {

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cluster/store/holders.h"
 #include "cluster/store/model_fetch.h"
-#include "depot/model_store.h"
+#include "depot/store/model_store.h"
 
 #define MS_NS 1000000u
 #define LISTEN_NS (1500ull * MS_NS) /* several heartbeats */

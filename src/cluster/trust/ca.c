@@ -456,10 +456,10 @@ int ca_issue(struct ca *ca, const struct cert_request *request, bool force, stru
         rc = carry_over(&r, folder, force, &old, hosts, e);
     if (rc == 0)
         rc = check_request(ca, &r, e);
-    if (rc == 0)
+    if (rc == 0 && !r.key)
         rc = cert_make_key(&key, e);
     if (rc == 0)
-        rc = cert_make_member(&cert, key, &r, &ca->now, e);
+        rc = cert_make_member(&cert, r.key ? r.key : key, &r, &ca->now, e);
     if (rc == 0)
         rc = make_folder(folder, NULL, e);
     if (rc == 0) { /* first where revoke finds it, then where it can be used */
@@ -471,6 +471,22 @@ int ca_issue(struct ca *ca, const struct cert_request *request, bool force, stru
         rc = write_member(ca, folder, cert, key, e);
     X509_free(cert);
     EVP_PKEY_free(key);
+    return rc;
+}
+
+int ca_make_door(struct ca *ca, const char *name, X509 **cert, X509 **own, EVP_PKEY **key,
+                 struct err *e)
+{
+    const struct cert_request r = {.name = name, .days = 1};
+    *cert = *own = NULL;
+    *key = NULL;
+    int rc = cert_make_key(key, e);
+    if (rc == 0)
+        rc = cert_make_member(cert, *key, &r, &ca->now, e);
+    if (rc == 0) {
+        *own = ca->now.cert;
+        X509_up_ref(*own);
+    }
     return rc;
 }
 

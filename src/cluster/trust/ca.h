@@ -42,10 +42,17 @@ void ca_close(struct ca *ca); /* NULL is fine */
 /* The CA that signs, and the previous one during a rotation; false: none. */
 void ca_current(const struct ca *ca, struct cert_info *out);
 bool ca_previous(const struct ca *ca, struct cert_info *out);
-/* Writes members/NAME/.  With force an existing certificate is replaced; roles 0 and n_hosts 0 then
- * mean those of the existing one.  The old certificate stays valid until it expires. */
+/* Writes members/NAME/; with the request's own key without key.pem.  With force an existing
+ * certificate is replaced; roles 0 and n_hosts 0 then mean those of the existing one.  The old
+ * certificate stays valid until it expires. */
 SHOAL_MUST_CHECK int ca_issue(struct ca *ca, const struct cert_request *r, bool force,
                               struct cert_info *out, struct err *e);
+/* A certificate without a role for one day, which is not kept: for the door at which machines with
+ * a token knock (enrol.h).  own: that of the CA.  All three are the caller's to free, also on
+ * failure.
+ */
+SHOAL_MUST_CHECK int ca_make_door(struct ca *ca, const char *name, X509 **cert, X509 **own,
+                                  EVP_PKEY **key, struct err *e);
 /* Every issued certificate, sorted by name and then age; mem_free. */
 SHOAL_MUST_CHECK int ca_list(struct ca *ca, struct ca_entry **out, size_t *n, struct err *e);
 /* Reads a certificate file and reports its state with respect to this CA; in_use stays false. */

@@ -23,6 +23,7 @@ struct cert_request {
     const char *const *hosts; /* names and addresses */
     size_t n_hosts;
     unsigned days;
+    EVP_PKEY *key; /* ca_issue: the public key that the member has made itself; NULL: one is made */
 };
 
 SHOAL_MUST_CHECK int cert_make_key(EVP_PKEY **out, struct err *e);

@@ -12,13 +12,13 @@
 #include "flow/acquire.h"
 #include "flow/calibrated.h"
 
-/* An isolated model of the registry, with its one replica. */
+/* An isolated model of the registry, with its one process. */
 struct place {
     struct replica_source source; /* first */
     struct worker_links *all;
     struct place *next;
-    uint64_t serial;
-    char name[128]; /* of the model */
+    uint64_t serial, family; /* as in workers_conn */
+    char name[128];          /* of the model */
     struct worker_link *link;
 };
 
@@ -49,25 +49,41 @@ struct visit {
     struct arena arena;           /* memory of such results */
 };
 
+static bool is_avoided(const struct replica_query *q, const struct place *p)
+{
+    for (size_t i = 0; i < q->n_avoid; i++)
+        if (q->avoid[i] == worker_link_replica(p->link))
+            return true;
+    return false;
+}
+
+/* The model's own process, or another copy of it: that continues at once what a crash has
+ * interrupted. */
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
                                struct replica **out)
 {
-    const struct place *p = (const struct place *)(const void *)s;
-    *out = NULL;
-    for (size_t i = 0; i < q->n_avoid; i++)
-        if (q->avoid[i] == worker_link_replica(p->link))
-            return REPLICA_LATER;
+    const struct place *p = (const struct place *)(const void *)s, *x = p;
     enum registry_state state;
-    if (!worker_link_ready(p->link)) /* a failed one does not come back */
-        return registry_state(p->all->registry, p->name, &state) && state != REGISTRY_FAILED
-                   ? REPLICA_LATER
-                   : REPLICA_NONE;
-    *out = worker_link_replica(p->link);
-    return REPLICA_FOUND;
+    *out = NULL;
+    if (is_avoided(q, p) || !worker_link_ready(p->link))
+        for (x = p->all->places; x; x = x->next)
+            if (x->family == p->family && worker_link_ready(x->link) && !is_avoided(q, x))
+                break;
+    if (x) {
+        *out = worker_link_replica(x->link);
+        return REPLICA_FOUND;
+    }
+    if (is_avoided(q, p))
+        return REPLICA_LATER;
+    /* a failed one does not come back */
+    return registry_state(p->all->registry, p->name, &state) && state != REGISTRY_FAILED
+               ? REPLICA_LATER
+               : REPLICA_NONE;
 }
 
 /* NULL: out of memory. */
-static struct place *place_of(struct worker_links *m, uint64_t serial, const char *name)
+static struct place *place_of(struct worker_links *m, uint64_t serial, uint64_t family,
+                              const char *name)
 {
     static const struct replica_source_ops ops = {find};
     struct place *p = m->places;
@@ -79,7 +95,8 @@ static struct place *place_of(struct worker_links *m, uint64_t serial, const cha
     *p = (struct place){.source = {.ops = &ops, .counts = m->counts},
                         .all = m,
                         .next = m->places,
-                        .serial = serial};
+                        .serial = serial,
+                        .family = family};
     snprintf(p->name, sizeof(p->name), "%s", name);
     if (worker_link_create(&p->link, m->loop, name, &e) < 0) {
         mem_free(p);
@@ -232,7 +249,7 @@ static void on_ready(struct acquire *a, struct registry_model *m)
         visit_close(v);
         return;
     }
-    struct place *p = place_of(v->all, m->slot->serial, m->name);
+    struct place *p = place_of(v->all, m->slot->serial, m->slot->family, m->name);
     if (!p) {
         struct failure f;
         failure_of(&f, SHOAL_ENOMEM, "out of memory");
@@ -297,6 +314,8 @@ static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, str
     v->acquire.version = r->version;
     v->acquire.epoch = r->epoch;
     v->acquire.key = request_key(r);
+    v->acquire.beginnings = r->beginnings;
+    v->acquire.n_beginnings = r->n_beginnings;
     s->job = &v->job;
     o->n_jobs++;
     acquire_model(&v->acquire, r->model, kind_of(r));
@@ -311,7 +330,7 @@ static void on_arrived(struct executor_task *t)
     struct workers_conn c;
     struct err e = {0};
     while (workers_take(m->workers, m->port, &c)) {
-        struct place *p = place_of(m, c.serial, c.name);
+        struct place *p = place_of(m, c.serial, c.family, c.name);
         int rc = p ? worker_link_connect(p->link, &c, &e)
                    : err_set(&e, SHOAL_ENOMEM, "out of memory for a worker");
         if (rc < 0)

@@ -10,7 +10,7 @@
 #include "wire/pb.h"
 
 #define N_CPUS (sizeof(((struct registry_apart_opts *)0)->cpus) / sizeof(uint64_t))
-#define ALL_KINDS ((unsigned)SHOAL_KIND_TRANSCRIBE * 2 - 1)
+#define ALL_KINDS ((unsigned)SHOAL_KIND_SPEAK * 2 - 1)
 
 int worker_pb_put_start(struct buf *out, const struct worker_start *s)
 {

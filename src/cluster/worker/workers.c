@@ -47,7 +47,7 @@ struct port { /* one per event loop */
 
 struct worker {
     struct worker *next;
-    uint64_t serial;
+    uint64_t serial, family;
     char name[128]; /* of the model */
     pid_t pid;
     int control, err_fd; /* -1: closed */
@@ -153,7 +153,8 @@ static int make_link(struct workers *w, struct worker *k, uint32_t i, struct err
     int pair[2] = {-1, -1};
     if (!c)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a worker");
-    c->conn = (struct workers_conn){.serial = k->serial, .sock = -1, .ring_fd = -1, .wake_fd = -1};
+    c->conn = (struct workers_conn){
+        .serial = k->serial, .family = k->family, .sock = -1, .ring_fd = -1, .wake_fd = -1};
     snprintf(c->conn.name, sizeof(c->conn.name), "%s", k->name);
     k->conns[i] = c;
     int rc = ring_memory(&c->conn.ring_fd, w->opts.ring_bytes, e);
@@ -514,6 +515,7 @@ static int open_worker(void *ctx, const struct registry_slot *s, const char *nam
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a worker");
     *k = (struct worker){.serial = s->serial,
+                         .family = s->family,
                          .control = -1,
                          .err_fd = -1,
                          .heard_ns = clock_ns(),

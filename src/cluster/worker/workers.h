@@ -28,6 +28,7 @@ struct workers_opts {
 /* A loop's connection to a worker; the receiver owns the descriptors. */
 struct workers_conn {
     uint64_t serial; /* serial of the registry's slot */
+    uint64_t family; /* as in the slot: workers of one family run the same bytes */
     char name[128];  /* of the model */
     int sock, ring_fd, wake_fd;
 };

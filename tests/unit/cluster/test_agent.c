@@ -248,6 +248,49 @@ static void test_leave_finishes_what_runs(void **state)
     assert_int_equal(site.n_released, 1);
 }
 
+/* Several replicas on one node: as many as assigned, each with an engine of its own. */
+static void until_replicas(uint32_t n)
+{
+    char error[320];
+    struct node_model m = {.replicas = 0};
+    for (int i = 0; i < 6000; i++) {
+        executor_queue_turn(&site.queue, 10);
+        m = report(site.sum, error);
+        if (m.replicas == n)
+            return;
+    }
+    fail_msg("%u replicas, not %u", m.replicas, n);
+}
+
+static void test_copies_come_and_go(void **state)
+{
+    (void)state;
+    struct registry_model *m[3];
+    char error[320];
+    assign(ME, site.sum, DESIRED_SERVE);
+    desired_find_assignment(site.d, ME, "reply", site.sum)->copies = 3;
+    agent_follow(site.agent, site.d);
+    until_replicas(3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(get(&m[i]), 0);
+    assert_int_equal(m[0]->copy + m[1]->copy + m[2]->copy, 3); /* one each */
+    desired_find_assignment(site.d, ME, "reply", site.sum)->copies = 0;
+    site.d->version++;
+    agent_follow(site.agent, site.d);
+    until_replicas(1); /* those that leave finish what they have */
+    for (int i = 0; i < 3; i++)
+        registry_put(m[i]);
+    desired_find_assignment(site.d, ME, "reply", site.sum)->copies = 2;
+    site.d->version++;
+    agent_follow(site.agent, site.d);
+    until_replicas(2);
+    assign(ME, site.sum, DESIRED_LEAVE);
+    agent_follow(site.agent, site.d);
+    until(site.sum, REGISTRY_UNLOADED, 0);
+    assert_int_equal(report(site.sum, error).replicas, 0);
+    assert_int_equal(site.n_events[EVENT_LOG_MODEL_UNLOADED], 1);
+}
+
 /* Damaged on disk: nothing new begins with these bytes, and it is loaded anew when they are free.
  */
 static void test_a_damaged_model_is_loaded_anew(void **state)
@@ -546,6 +589,7 @@ int main(void)
         ON_SITE(test_serve_loads_and_answers),
         ON_SITE(test_stage_loads_and_does_not_answer),
         ON_SITE(test_leave_finishes_what_runs),
+        ON_SITE(test_copies_come_and_go),
         ON_SITE(test_a_damaged_model_is_loaded_anew),
         ON_SITE(test_who_waits_answers_nothing),
         ON_SITE(test_who_leaves_may_be_wanted_again),

@@ -96,6 +96,37 @@ static void test_the_cheapest(void **state)
 }
 
 /* A node told that it works on a request of ours, which has ended since. */
+/* Whether a request should wait, though no node can answer it now. */
+static bool waits(void)
+{
+    struct choose c = {.now_ns = 1};
+    const struct replica_query q = {.request = &site.request};
+    for (uint32_t i = 0; i < N; i++)
+        choose_look(&c, &q,
+                    &(struct choose_view){.state = &site.states[i], .replica = &site.replicas[i]});
+    assert_null(choose_end(&c, &q));
+    return c.known;
+}
+
+static void test_a_model_that_is_loading_may_be_the_default(void **state)
+{
+    (void)state;
+    reset();
+    site.request.kind = REQUEST_INFER;
+    site.request.infer.kind = SHOAL_KIND_TRANSCRIBE;
+    site.request.model = NULL;
+    assert_false(waits());
+    site.models[1].kinds = 0;
+    assert_false(waits()); /* ready, and of no kind */
+    site.models[1].state = REGISTRY_LOADING;
+    assert_true(waits());
+    site.request.model = "other"; /* its name is known */
+    assert_false(waits());
+    site.request.model = NULL;
+    site.request.kind = REQUEST_ASK;
+    assert_false(waits());
+}
+
 static void test_what_a_node_told_is_old(void **state)
 {
     (void)state;
@@ -249,6 +280,51 @@ static void test_who_has_read_the_prompt(void **state)
     assert_int_equal(chosen(NOW), 0);
 }
 
+/* Where its pages are, if another node answers; also one that takes no requests at the moment. */
+static void test_who_has_the_pages(void **state)
+{
+    (void)state;
+    const struct replica *holder = NULL;
+    double part = 0;
+    const struct replica_query q = {.holder = &holder, .holder_part = &part};
+    reset();
+    site.request.input_bytes = 4000;
+    site.held[1] = 0.9;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    assert_null(holder); /* it answers itself */
+    site.models[1].in_flight = 30;
+    site.models[1].queue_ns = 1e9;
+    assert_ptr_not_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    assert_ptr_equal(holder, &site.replicas[1]);
+    assert_true(part > 0.89 && part < 0.91);
+    holder = NULL;
+    site.ready[1] = false;
+    assert_ptr_not_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    assert_ptr_equal(holder, &site.replicas[1]);
+    holder = NULL;
+    site.held[0] = site.held[2] = 0.85; /* hardly less */
+    (void)choose(NOW, &q, NULL);
+    assert_null(holder);
+    site.held[0] = site.held[2] = 0;
+    site.models[1].state = REGISTRY_UNLOADING; /* with its pages */
+    (void)choose(NOW, &q, NULL);
+    assert_null(holder);
+}
+
+/* A node with two replicas takes twice as much. */
+static void test_replicas_share_the_load(void **state)
+{
+    (void)state;
+    reset();
+    for (uint32_t i = 0; i < N; i++)
+        site.models[i].in_flight = 4;
+    site.models[2].replicas = 2;
+    site.models[2].in_flight = 6;
+    assert_int_equal(chosen(NOW), 2);
+    site.models[2].in_flight = 9;
+    assert_int_not_equal(chosen(NOW), 2);
+}
+
 /* What is soon computed again is no reason to wait. */
 static void test_a_short_prompt_goes_anywhere(void **state)
 {
@@ -322,12 +398,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_cheapest),
+        cmocka_unit_test(test_a_model_that_is_loading_may_be_the_default),
         cmocka_unit_test(test_what_a_node_told_is_old),
         cmocka_unit_test(test_probes_are_rare),
         cmocka_unit_test(test_a_probe_has_the_patience_of_the_best),
         cmocka_unit_test(test_no_probe),
         cmocka_unit_test(test_who_is_behind_comes_last),
         cmocka_unit_test(test_who_has_read_the_prompt),
+        cmocka_unit_test(test_who_has_the_pages),
+        cmocka_unit_test(test_replicas_share_the_load),
         cmocka_unit_test(test_a_short_prompt_goes_anywhere),
         cmocka_unit_test(test_a_shared_prompt_makes_no_hot_spot),
         cmocka_unit_test(test_the_longest_prefix),

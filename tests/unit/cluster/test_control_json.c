@@ -58,6 +58,7 @@ static void test_desired(void **state)
                               .not_labels = {labels, 1},
                               .apart = "big",
                               .max_per_zone = 6,
+                              .per_node = 3,
                               .spread = true,
                               .want_tokens_per_s = 12.5,
                               .budget_ms = 300,
@@ -67,7 +68,8 @@ static void test_desired(void **state)
                                    .duty = DESIRED_SERVE,
                                    .epoch = 4,
                                    .until = 9,
-                                   .since_ms = 1700000000123};
+                                   .since_ms = 1700000000123,
+                                   .copies = 2};
     struct desired_rollout r = {
         .id = "r1",
         .model = "reply",
@@ -121,10 +123,12 @@ static void test_desired(void **state)
         "\"models\":[{\"name\":\"reply\",\"sha256\":\"" SUM_A "\",\"source\":\"file\",\"kinds\":3,"
         "\"memory_bytes\":1001,\"weight_bytes\":1002,\"replicas_min\":1,\"replicas_max\":4,"
         "\"replicas_want\":2,\"standby\":5,\"priority\":-7,\"pins\":[\"n1\",\"n2\"],\"zones\":[],"
-        "\"labels\":[],\"not_labels\":[\"gpu\"],\"apart\":\"big\",\"max_per_zone\":6,"
+        "\"labels\":[],\"not_labels\":[\"gpu\"],\"apart\":\"big\",\"max_per_zone\":6,\"per_node\":"
+        "3,"
         "\"spread\":true,\"want_tokens_per_s\":12.5,\"budget_ms\":300,\"idle_ms\":400}],"
         "\"assignments\":[{\"node\":\"n1\",\"model\":\"reply\",\"sha256\":\"" SUM_A
-        "\",\"duty\":\"serve\",\"epoch\":4,\"until\":9,\"since\":\"2023-11-14T22:13:20.123Z\"}],"
+        "\",\"duty\":\"serve\",\"epoch\":4,\"until\":9,\"since\":\"2023-11-14T22:13:20.123Z\","
+        "\"replicas\":2}],"
         "\"rollouts\":[{\"id\":\"r1\",\"model\":\"reply\",\"kind\":\"canary\",\"from\":\"" SUM_A
         "\",\"to\":\"" SUM_B "\",\"source\":\"file2\",\"memory_bytes\":55,\"share\":50,"
         "\"state\":\"running\",\"epoch\":8,\"judge\":{\"requests\":20,\"errors\":0.01,"

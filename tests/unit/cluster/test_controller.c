@@ -30,6 +30,7 @@ static struct {
     uint32_t n_held[N_NODES];
     bool away[N_NODES], breaks[N_NODES]; /* breaks: cannot load anything */
     double cpu;
+    uint32_t n_cores;
     const char *wanted;
     uint64_t now_ms;
     struct controller_outcome last;
@@ -82,6 +83,7 @@ static void hear(struct controller_view *v, uint32_t i)
                            .models = w.held[i],
                            .n_models = w.n_held[i],
                            .memory_bytes = 1000 * MIB,
+                           .n_cores = w.n_cores,
                            .battery_percent = 100,
                            .cpu = w.cpu,
                            .wanted = &w.wanted,
@@ -162,6 +164,7 @@ static void obey(bool slow)
             if (m->duty == 0 && m->bytes == 0)
                 continue; /* the node's own model */
             m->duty = a->duty;
+            m->replicas = a->copies;
             m->state = w.breaks[n] ? REGISTRY_FAILED : slow ? REGISTRY_LOADING : REGISTRY_READY;
             m->error = w.breaks[n] ? "the file is damaged" : "";
         }
@@ -190,6 +193,94 @@ static uint32_t n_assigned(enum desired_duty duty)
 static const struct desired_assignment *on(uint32_t node)
 {
     return desired_find_assignment(w.d, names[node], "reply", sum_a);
+}
+
+static uint32_t n_copies(void)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w.d->n_assignments; i++)
+        if (w.d->assignments[i].duty == DESIRED_SERVE)
+            n += desired_copies(&w.d->assignments[i]);
+    return n;
+}
+
+/* ---- several replicas of a model on a node ---- */
+
+static void test_copies_fill_what_nodes_cannot(void **state)
+{
+    (void)state;
+    struct desired_model *m = deploy(5, 5);
+    settle();
+    assert_int_equal(n_copies(), 3); /* one for each node */
+    m->per_node = 2;
+    settle();
+    assert_int_equal(n_copies(), 5);
+    for (uint32_t i = 0; i < N_NODES; i++)
+        assert_true(desired_copies(on(i)) <= 2);
+    for (int i = 0; i < 5; i++) { /* repeatedly: nothing moves */
+        w.now_ms += 600 * SECOND;
+        assert_false(decide());
+    }
+    m->per_node = 9; /* 120 MiB each: 800 of 1000 MiB are for models */
+    m->replicas_min = m->replicas_max = m->replicas_want = 40;
+    settle();
+    assert_int_equal(n_copies(), 18);
+    w.n_cores = 2;
+    settle();
+    assert_int_equal(n_copies(), 6); /* not more than it has cores */
+    m->replicas_min = m->replicas_max = m->replicas_want = 2;
+    settle();
+    assert_int_equal(n_copies(), 2);
+    assert_int_equal(w.d->n_assignments, 2);
+}
+
+static void test_copies_give_way_to_a_new_node(void **state)
+{
+    (void)state;
+    w.away[1] = w.away[2] = true;
+    deploy(2, 2)->per_node = 2;
+    settle();
+    assert_int_equal(desired_copies(on(0)), 2);
+    w.away[1] = false;
+    assert_true(decide());
+    obey(true); /* the new node loads it: the copies serve until it is ready */
+    w.now_ms += SECOND;
+    decide();
+    assert_non_null(on(1));
+    assert_int_equal(desired_copies(on(0)), 2);
+    settle();
+    assert_int_equal(desired_copies(on(0)), 1);
+    assert_int_equal(n_copies(), 2);
+}
+
+/* Copies are not kept from another model. */
+static void test_copies_give_way_to_another_model(void **state)
+{
+    (void)state;
+    w.away[1] = w.away[2] = true;
+    struct desired_model *m = deploy(1, 6);
+    m->per_node = 6;
+    m->replicas_want = 6;
+    settle();
+    uint32_t before = n_copies();
+    struct desired_model other = {.name = "large",
+                                  .source = "",
+                                  .apart = "",
+                                  .memory_bytes = 600 * MIB,
+                                  .replicas_min = 1,
+                                  .replicas_max = 1,
+                                  .replicas_want = 1};
+    memcpy(other.sha256, sum_b, SHA256_BYTES);
+    assert_int_equal(desired_put_model(w.d, &other), 0);
+    assert_int_equal(before, 6);
+    assert_true(decide()); /* first the copies leave, then it is loaded */
+    assert_null(desired_find_assignment(w.d, names[0], "large", sum_b));
+    assert_int_equal(desired_copies(on(0)), 1);
+    obey(false);
+    w.now_ms += SECOND;
+    assert_true(decide());
+    assert_non_null(desired_find_assignment(w.d, names[0], "large", sum_b));
+    assert_int_equal(desired_copies(on(0)), 1);
 }
 
 /* ---- placing ---- */
@@ -588,6 +679,9 @@ int main(void)
 #define WITH_WORLD(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
         WITH_WORLD(test_replicas_are_placed_and_stay),
+        WITH_WORLD(test_copies_fill_what_nodes_cannot),
+        WITH_WORLD(test_copies_give_way_to_a_new_node),
+        WITH_WORLD(test_copies_give_way_to_another_model),
         WITH_WORLD(test_what_nodes_measure_is_taken_over),
         WITH_WORLD(test_a_lost_replica_is_replaced),
         WITH_WORLD(test_who_comes_back_in_time_is_one_too_many),

@@ -36,6 +36,7 @@ static int fill(struct desired *d)
                               .not_labels = {labels, 1},
                               .apart = "big",
                               .max_per_zone = 2,
+                              .per_node = 4,
                               .spread = true,
                               .priority = -7,
                               .replicas_want = 2,
@@ -46,7 +47,8 @@ static int fill(struct desired *d)
                                    .duty = DESIRED_SERVE,
                                    .epoch = 4,
                                    .until = 9,
-                                   .since_ms = 1700000000123};
+                                   .since_ms = 1700000000123,
+                                   .copies = 3};
     struct desired_step steps[] = {{1700000000000, DESIRED_PENDING, 0, "begun by admin"},
                                    {1700000001000, DESIRED_RUNNING, 50, "50 of 1000"}};
     struct desired_rollout r = {.id = "r1",
@@ -116,6 +118,7 @@ static void test_round_trip(void **state)
     assert_true(m->spread);
     assert_int_equal(m->priority, -7);
     assert_int_equal(m->max_per_zone, 2);
+    assert_int_equal(m->per_node, 4);
     assert_int_equal(m->weight_bytes, 99);
     assert_int_equal(m->replicas_want, 2);
     assert_true(m->want_tokens_per_s == 12.5);
@@ -125,6 +128,7 @@ static void test_round_trip(void **state)
     assert_int_equal(a->epoch, 4);
     assert_int_equal(a->until, 9);
     assert_int_equal(a->since_ms, 1700000000123);
+    assert_int_equal(a->copies, 3);
     assert_null(desired_find_assignment(r, "n2", "reply", sum_b));
     const struct desired_rollout *o = desired_find_rollout(r, "r1");
     assert_int_equal(o->kind, DESIRED_CANARY);

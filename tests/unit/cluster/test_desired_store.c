@@ -29,7 +29,12 @@ static struct {
     uint64_t last;       /* of the bucket */
     uint64_t version[2]; /* of the state: now, and as a server has it that stood still */
     uint64_t revision[2];
-    bool stale; /* that one answers */
+    bool stale;      /* that one answers */
+    bool lost;       /* NATS has lost its data */
+    struct buf said; /* the last message to the members */
+    char subject[16];
+    uint32_t n_said;
+    uint64_t called; /* the last number that the owner was told */
     uint32_t n_reads;
     struct desired *base;
 } w;
@@ -77,6 +82,9 @@ int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *rev
 {
     (void)k, (void)key;
     w.n_reads++;
+    *revision = 0;
+    if (w.lost)
+        return err_set(e, SHOAL_ENOTFOUND, "no value");
     w.base->version = w.version[w.stale];
     *revision = w.revision[w.stale];
     return desired_code_put(out, w.base, e);
@@ -135,6 +143,7 @@ static int tear_down(void **state)
     (void)state;
     desired_destroy(s.next);
     buf_fini(&s.copy);
+    buf_fini(&w.said);
     desired_destroy(w.base);
     return 0;
 }
@@ -148,7 +157,12 @@ void bus_get_status(struct bus *b, struct bus_status *out)
 
 int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n, struct err *e)
 {
-    (void)b, (void)tail, (void)bytes, (void)n, (void)e;
+    (void)b, (void)e;
+    snprintf(w.subject, sizeof(w.subject), "%s", tail);
+    buf_fini(&w.said);
+    buf_init(&w.said, 1 << 20);
+    buf_put(&w.said, bytes, n);
+    w.n_said++;
     return 0;
 }
 
@@ -220,12 +234,12 @@ static void test_members_tell_what_it_missed(void **state)
     look_after(6000);
     assert_int_equal(s.status.version, 1); /* it does not doubt it any more */
     s.notice = false;
-    desired_store_heard(&s, 2, 0, 0);
+    desired_store_heard(&s, &(struct desired_heard){.version = 2});
     assert_true(s.notice); /* it looks at once */
     look_after(1);
     assert_int_equal(s.status.version, 2);
     s.notice = false;
-    desired_store_heard(&s, 2, 0, 0);
+    desired_store_heard(&s, &(struct desired_heard){.version = 2});
     assert_false(s.notice);
 }
 
@@ -241,6 +255,130 @@ static void test_a_copy_without_a_disk(void **state)
     assert_non_null(d);
     assert_int_equal(d->version, 2);
     desired_destroy(d);
+}
+
+static void on_call(void *ctx, uint64_t number)
+{
+    (void)ctx;
+    w.called = number;
+}
+
+/* Another member follows this version, and answers this call. */
+static void hear(uint64_t version, uint64_t number)
+{
+    desired_store_heard(
+        &s, &(struct desired_heard){.name = "b", .version = version, .roll_call = number});
+}
+
+/* NATS has lost a change that another member has: it is asked for it, and that is written back. */
+static void test_a_newer_copy_is_fetched(void **state)
+{
+    struct desired *d = NULL;
+    struct roll_code c;
+    struct buf copy;
+    struct err e = {0};
+    (void)state;
+    look_after(0);
+    hear(1, 0);
+    w.lost = true;
+    assert_int_equal(begin(&s, 7, &d, &e), SHOAL_ENOTFOUND);
+    assert_int_equal(roll_code_parse(&c, w.said.data, w.said.len, &e), 0);
+    assert_int_equal(c.have.version, 1);
+    const uint64_t number = c.number;
+    hear(2, number);
+    w.now_ns += 5000 * (uint64_t)MS;
+    assert_int_equal(begin(&s, 7, &d, &e), SHOAL_ENOTFOUND); /* it knows more */
+    buf_init(&copy, 1 << 20);
+    struct buf bytes;
+    buf_init(&bytes, 1 << 20);
+    w.base->version = 2;
+    w.base->epoch = 9; /* the change */
+    assert_int_equal(desired_code_put(&bytes, w.base, &e), 0);
+    assert_int_equal(roll_code_put_copy(&copy, number + 2, bytes.data, bytes.len), 0);
+    on_notice(&s, "", copy.data, copy.len); /* an answer to another call */
+    assert_int_equal(begin(&s, 7, &d, &e), SHOAL_ENOTFOUND);
+    buf_fini(&copy);
+    buf_init(&copy, 1 << 20);
+    assert_int_equal(roll_code_put_copy(&copy, number, bytes.data, bytes.len), 0);
+    on_notice(&s, "", copy.data, copy.len);
+    assert_int_equal(s.status.version, 1); /* it is not followed, only written back */
+    hear(2, number);
+    desired_store_heard(&s, &(struct desired_heard){
+                                .name = "b", .version = 2, .roll_call = number, .known_fence = 8});
+    assert_int_equal(begin(&s, 7, &d, &e), SHOAL_ECHANGED); /* a member knows a higher fence */
+    assert_int_equal(begin(&s, 9, &d, &e), 0);
+    assert_int_equal(d->version, 2);
+    assert_int_equal(d->epoch, 9);
+    desired_destroy(d);
+    buf_fini(&bytes);
+    buf_fini(&copy);
+}
+
+/* Only a gateway, which may not write the state, has a copy: it is used when nobody else has one.
+ */
+static void test_a_spare_copy(void **state)
+{
+    struct desired *d = NULL;
+    struct buf copy, bytes;
+    struct err e = {0};
+    (void)state;
+    w.lost = true;
+    hear(5, 0);
+    assert_int_equal(begin(&s, 7, &d, &e), SHOAL_ENOTFOUND);
+    buf_init(&copy, 1 << 20);
+    buf_init(&bytes, 1 << 20);
+    for (uint64_t version = 4; version < 6; version++) {
+        buf_clear(&copy);
+        buf_clear(&bytes);
+        w.base->version = version;
+        assert_int_equal(desired_code_put(&bytes, w.base, &e), 0);
+        assert_int_equal(roll_code_put_copy(&copy, s.roll.number, bytes.data, bytes.len), 0);
+        on_spare(&s, "", copy.data, copy.len);
+    }
+    on_spare(&s, "", copy.data, copy.len - 1); /* damaged */
+    hear(5, s.roll.number);
+    w.now_ns += 20000 * (uint64_t)MS;
+    assert_int_equal(begin(&s, 7, &d, &e), SHOAL_ENOTFOUND); /* one with the right may come */
+    w.now_ns += 10000 * (uint64_t)MS;
+    assert_int_equal(begin(&s, 7, &d, &e), 0);
+    assert_int_equal(d->version, 5);
+    desired_destroy(d);
+    buf_fini(&bytes);
+    buf_fini(&copy);
+}
+
+/* A call of another member is answered, with the copy if that is newer; on a subject of its own if
+ * this member may not write the state. */
+static void test_a_call_is_answered(void **state)
+{
+    struct roll_code c;
+    struct buf call;
+    struct err e = {0};
+    (void)state;
+    s.on_call = on_call;
+    look_after(0);
+    change();
+    look_after(100);
+    for (int i = 0; i < 4; i++) {
+        buf_init(&call, 1 << 10);
+        w.n_said = 0;
+        s.answers = i != 2;
+        assert_int_equal(roll_code_put_call(&call, 50 + (uint64_t)i,
+                                            (struct roll_call_mark){.version = i == 1 ? 2 : 1}),
+                         0);
+        on_notice(&s, "", call.data, i == 3 ? call.len - 1 : call.len); /* the last is damaged */
+        assert_int_equal(w.called, i == 3 ? 52 : 50 + i);
+        assert_int_equal(w.n_said, i == 0 || i == 2);
+        if (w.n_said)
+            assert_string_equal(w.subject, i == 2 ? "copy" : "desired");
+        buf_fini(&call);
+        if (i > 0)
+            continue;
+        assert_int_equal(roll_code_parse(&c, w.said.data, w.said.len, &e), 0);
+        assert_int_equal(c.state->version, 2);
+        assert_int_equal(c.number, 50);
+        roll_code_free(&c);
+    }
 }
 
 static void test_a_read_is_repeated_until_it_is_the_newest(void **state)
@@ -267,6 +405,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_an_answer_from_the_past_is_asked_again, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_newer_copy_is_fetched, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_spare_copy, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_call_is_answered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_copy_without_a_disk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_other_keys_end_to_matter, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_members_tell_what_it_missed, set_up, tear_down),

@@ -23,10 +23,10 @@
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_url.h"
 #include "cluster/store/model_fetch.h"
-#include "depot/model_intake.h"
-#include "depot/model_manifest.h"
-#include "depot/model_put.h"
-#include "depot/model_store.h"
+#include "depot/store/model_intake.h"
+#include "depot/store/model_manifest.h"
+#include "depot/store/model_put.h"
+#include "depot/store/model_store.h"
 
 #define BIG 300000u
 

@@ -17,7 +17,7 @@
 #include "cluster/machine/node_measure.h"
 #include "cluster/machine/speed_history.h"
 #include "cluster/messages/node_state.h"
-#include "depot/model_store.h"
+#include "depot/store/model_store.h"
 
 static char dir[] = "/tmp/test_node_measure.XXXXXX";
 static _Atomic bool busy;

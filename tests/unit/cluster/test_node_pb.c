@@ -18,6 +18,7 @@
 #include "wire/value_bytes.h"
 
 #define NOW 5000000000u
+#define TRACE "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 static struct request *send_on(const struct request *r, int want)
 {
@@ -109,7 +110,6 @@ static void test_a_conversation(void **state)
     const struct request_resume begun[] = {{true, NULL, 0}, {false, so_far, 3}};
     uint8_t version[SHA256_BYTES];
     struct request r = {.id = "req_1",
-                        .trace = "00-ab",
                         .session = "s",
                         .client = {"anna", 3, 2.5f},
                         .model = "reply",
@@ -147,10 +147,13 @@ static void test_a_conversation(void **state)
         .parse_special = true,
         .echo = true,
         .constraint = {SHOAL_CONSTRAINT_REGEX, "a\xc3\xa9+", 4}};
+    char trace[TRACE_CONTEXT_CHARS + 1];
+    assert_true(trace_context_read(&r.spans.context, TRACE));
     struct request *to = send_on(&r, 0);
     const struct request_generate *g = &to->generate;
     assert_string_equal(to->id, "req_1");
-    assert_string_equal(to->trace, "00-ab");
+    trace_at_write(&to->spans, trace);
+    assert_string_equal(trace, TRACE);
     assert_string_equal(to->session, "s");
     assert_string_equal(to->client.name, "anna");
     assert_int_equal(to->client.priority, 3);
@@ -308,6 +311,14 @@ static void test_prompts_inputs_and_commands(void **state)
     assert_null(to->infer.inputs[0].text);
     assert_int_equal(to->input_bytes, sizeof(samples));
     request_destroy(to);
+    const struct request_input said = {.text = "hello", .text_bytes = 5, .part = 3};
+    r.infer = (struct request_infer){
+        .kind = SHOAL_KIND_SPEAK, .inputs = &said, .n_inputs = 1, .speed = 1.5f, .volume = 0.5f};
+    to = send_on(&r, 0);
+    assert_string_equal(to->infer.inputs[0].text, "hello");
+    assert_int_equal(to->infer.inputs[0].part, 3);
+    assert_true(to->infer.speed == 1.5f && to->infer.volume == 0.5f);
+    request_destroy(to);
     r = (struct request){.kind = REQUEST_ASK, .ask = {.text = "lights off", .explain = true}};
     to = send_on(&r, 0);
     assert_string_equal(to->ask.text, "lights off");
@@ -454,7 +465,7 @@ static void test_a_plan(void **state)
     static const struct ask_plan_clause clauses[] = {
         {"lights off", "off", "home", "", 0.5f, 0.25f, "command", 0.75f, entities, 1}};
     static const char *const contexts[] = {"a", "b"};
-    const struct ask_plan plan = {actions, 1, clauses, 1, contexts, 2};
+    const struct ask_plan plan = {actions, 1, clauses, 1, contexts, 2, ASK_PLAN_SETTLED};
     const struct sink_plan event = {&plan};
     struct event_pb_list l;
     struct event_pb e;

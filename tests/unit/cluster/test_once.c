@@ -302,13 +302,13 @@ static void test_what_is_the_same(void **state)
     open_with(1 << 20, 600000, 0, false);
     struct request *r = call(1, "x");
     snprintf(r->id, sizeof(r->id), "first");
-    snprintf(r->trace, sizeof(r->trace), "00-1");
+    r->spans.context = (struct trace_context){.id = {1}, .span = 7};
     r->received_ns = 77;
     r->deadline_ns = clock_ns() + 60000000000u;
     const uint64_t deadline = r->deadline_ns;
     send(&a, r);
     assert_string_equal(site.runs[0].request->id, "first");
-    assert_string_equal(site.runs[0].request->trace, "00-1");
+    assert_int_equal(site.runs[0].request->spans.context.span, 7);
     assert_int_equal(site.runs[0].request->received_ns, 77);
     assert_int_equal(site.runs[0].request->deadline_ns, deadline);
     r = call(1, "x");
@@ -776,7 +776,7 @@ static void test_about(void **state)
 static void the_whole_trace(void **state)
 {
     (void)state;
-    trace_end("once");
+    golden_end("once");
 }
 
 int main(void)
@@ -798,7 +798,7 @@ int main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_about),
     };
-    trace_begin();
+    golden_begin();
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

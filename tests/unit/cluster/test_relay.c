@@ -29,7 +29,19 @@ static struct {
 
 /* ---- replicas that fail ---- */
 
-enum way { WORKS, BREAKS, DIES, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS, BEGINS_OLD, UPDATED };
+enum way {
+    WORKS,
+    BREAKS,
+    DIES,
+    LIES,
+    REFUSES,
+    LOADS,
+    FAILS,
+    SAYS_NOTHING,
+    STALLS,
+    BEGINS_OLD,
+    UPDATED
+};
 
 struct fragile {
     struct replica replica; /* first */
@@ -174,6 +186,10 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
         failure_set(&f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "overloaded", "no room");
         s->ops->fail(s, &f);
     }
+    if (x->way == LOADS) {
+        failure_set(&f, FAILURE_NOT_LOADED, SHOAL_EBUSY, NULL, "model_loading", "not yet");
+        s->ops->fail(s, &f);
+    }
     bool fails = x->way == FAILS && r->version && canary_sum &&
                  memcmp(r->version, canary_sum, SHA256_BYTES) == 0;
     if (fails) { /* it starts, but cannot compute a token */
@@ -187,7 +203,8 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
         const struct sink_start start = {.model = "reply", .version = "fp_old", .sum = old_sum};
         s->ops->start(s, &start);
     }
-    if (fails || x->way == BEGINS_OLD || x->way == REFUSES || x->way == SAYS_NOTHING) {
+    if (fails || x->way == BEGINS_OLD || x->way == REFUSES || x->way == LOADS ||
+        x->way == SAYS_NOTHING) {
         s->ops->closed(s);
         return;
     }
@@ -215,6 +232,7 @@ static uint32_t n_replicas;
 static struct replica_source source;
 static struct replica_counts counts;
 static uint64_t expected_ns;
+static uint32_t n_hidden; /* so often there is no second replica */
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
                                struct replica **out)
 {
@@ -226,6 +244,10 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         *q->expect_ns = expected_ns;
     if (canary_sum && q->chosen && !q->version)
         *q->chosen = q->usual ? usual_sum : canary_sum;
+    if (q->n_avoid > 0 && n_hidden > 0) {
+        n_hidden--;
+        return REPLICA_LATER;
+    }
     for (uint32_t i = 0; i < n_replicas; i++) {
         bool avoided = false;
         for (size_t k = 0; k < q->n_avoid; k++)
@@ -421,7 +443,8 @@ static void test_a_silent_replica_is_overtaken(void **state)
         assert_true(replicas[1].n_runs > 0); /* more than once if the machine itself stalls */
         assert_true(replicas[0].n_blamed > 0);
         assert_true(counts.n_stalled > 0 && counts.n_won > 0);
-        assert_int_equal(counts.n_moved + counts.n_retried + counts.n_hedged, 0);
+        assert_int_equal(counts.n_retried + counts.n_hedged, 0);
+        assert_true(after < 4 || counts.n_moved > 0); /* after the first pieces of the text */
     }
     set_replicas(3, STALLS, 5, BREAKS); /* the second one dies too: a third continues */
     expected_ns = 1;
@@ -430,6 +453,25 @@ static void test_a_silent_replica_is_overtaken(void **state)
     assert_whole(r);
     assert_true(replicas[2].n_runs > 0);
     stall_ms = 0;
+}
+
+/* The pace of the stream tells more than what its node expects, which may be nothing, or hours. */
+static void test_a_stream_that_stops_is_overtaken(void **state)
+{
+    (void)state;
+    for (int hours = 0; hours < 2; hours++) {
+        set_replicas(2, STALLS, 12, WORKS);
+        expected_ns = hours ? UINT64_C(3600000000000) : 0;
+        assert_whole(relay(story(), LONG_MS));
+        assert_true(replicas[1].n_runs > 0);
+        assert_true(counts.n_stalled > 0 && counts.n_won > 0);
+    }
+    /* the second one is silent as well: a third is asked */
+    set_replicas(3, STALLS, 12, STALLS);
+    replicas[1].after = 0;
+    expected_ns = 1;
+    assert_whole(relay(story(), LONG_MS));
+    assert_true(replicas[2].n_runs > 0);
 }
 
 static void test_hedging_is_for_deadlines(void **state)
@@ -455,6 +497,22 @@ static void test_hedging_is_for_deadlines(void **state)
 }
 
 /* A client that disconnects while two replicas work ends both. */
+/* The second replica is there only later: it is asked then. */
+static void test_a_hedge_waits_for_a_second_replica(void **state)
+{
+    (void)state;
+    set_replicas(2, STALLS, 0, WORKS);
+    hedge_ms = 20;
+    n_hidden = 3;
+    struct request *q = story();
+    q->deadline_ns = clock_ns() + LONG_MS * UINT64_C(1000000);
+    assert_whole(relay(q, LONG_MS));
+    assert_int_equal(n_hidden, 0);
+    assert_int_equal(counts.n_hedged, 1);
+    assert_int_equal(counts.n_won, 1);
+    hedge_ms = 0;
+}
+
 static void test_two_replicas_are_cancelled(void **state)
 {
     (void)state;
@@ -582,6 +640,26 @@ static void test_what_a_replica_refuses(void **state)
     r = relay(q, LONG_MS);
     assert_int_equal(r->failure.kind, FAILURE_INVALID);
     assert_int_equal(replicas[1].n_runs, 0);
+}
+
+/* The only node that has the model still loads it: the request has time to wait. */
+static void test_a_model_that_loads_is_waited_for(void **state)
+{
+    (void)state;
+    set_replicas(1, LOADS, 0, WORKS);
+    struct recorder *r = fresh();
+    const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS};
+    relay_run(&o, &site.requests, story(), &r->sink);
+    for (int i = 0; i < 60000 && replicas[0].n_runs < 3; i++)
+        loop_turn(site.loop, 10);
+    replicas[0].way = WORKS;
+    turn_until_closed(r);
+    assert_whole(r);
+    set_replicas(1, LOADS, 0, WORKS); /* but not for ever, and the client learns why */
+    r = relay(story(), 50);
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->failure.kind, FAILURE_NOT_LOADED);
+    assert_string_equal(r->reason, "model_loading");
 }
 
 static void test_a_lost_replica_is_waited_for(void **state)
@@ -730,13 +808,16 @@ int main(void)
         cmocka_unit_test(test_an_echo_survives_a_break_at_every_event),
         cmocka_unit_test(test_the_client_learns_who_answers),
         cmocka_unit_test(test_a_silent_replica_is_overtaken),
+        cmocka_unit_test(test_a_stream_that_stops_is_overtaken),
         cmocka_unit_test(test_hedging_is_for_deadlines),
+        cmocka_unit_test(test_a_hedge_waits_for_a_second_replica),
         cmocka_unit_test(test_two_replicas_are_cancelled),
         cmocka_unit_test(test_another_version_does_not_continue),
         cmocka_unit_test(test_a_canary_that_fails_costs_nothing),
         cmocka_unit_test(test_replicas_that_are_silent_for_ever),
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
         cmocka_unit_test(test_what_a_replica_refuses),
+        cmocka_unit_test(test_a_model_that_loads_is_waited_for),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),
         cmocka_unit_test(test_a_request_that_ends_its_replicas),
         cmocka_unit_test(test_specialists_run_again),

@@ -698,6 +698,70 @@ static void test_without_room_for_both(void **state)
     close_world();
 }
 
+/* A node that gave up the old version for the new one dies before the new one is ready. */
+static void test_a_node_lost_while_it_stages_serves_when_it_is_back(void **state)
+{
+    (void)state;
+    open_world(3, 64);
+    w.memory_free = 50;
+    start(DESIRED_ROLLING);
+    struct node *lost = NULL;
+    for (int i = 0; i < 4000 && !lost; i++) {
+        tick(1);
+        for (uint32_t n = 0; n < w.n; n++) {
+            const char *name = w.nodes[n].name;
+            const struct desired_assignment *a = desired_find_assignment(w.d, name, "m", sum_new);
+            if (a && a->duty == DESIRED_STAGE && !desired_find_assignment(w.d, name, "m", sum_old))
+                lost = &w.nodes[n];
+        }
+    }
+    assert_non_null(lost);
+    kill_node(lost);
+    run_until_over(1, 1);
+    assert_int_equal(last()->state, DESIRED_DONE);
+    lost->alive = true;
+    check_end(NEW);
+    close_world();
+}
+
+/* The planner leaves the model alone until the rollout ends: it must not wait for nodes. */
+static void test_a_rollout_that_lost_all_its_nodes_ends(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 4; k++)
+        for (int before = 0; before < 6; before++) {
+            open_world(2, 65 + k);
+            start(kinds[k]);
+            for (int i = 0; i < before; i++)
+                tick(1);
+            assert_int_equal(desired_set_assignments(w.d, NULL, 0), 0);
+            run_until_over(0, 1);
+            const bool undone = last()->state == DESIRED_FAILED;
+            if (last()->state != DESIRED_DONE && !(undone && kinds[k] == DESIRED_CANARY))
+                fail_msg("%s", desired_rollout_state_text(last()->state));
+            assert_memory_equal(w.d->models[0].sha256, sum_of(undone ? OLD : NEW), SHA256_BYTES);
+            close_world();
+        }
+}
+
+/* An update that is undone must not wait for nodes either, and an epoch has one version. */
+static void test_an_undo_that_lost_all_its_nodes_ends(void **state)
+{
+    (void)state;
+    open_world(2, 69);
+    start(DESIRED_STRONG);
+    for (int i = 0; i < 400 && (last()->epoch == 0 || w.d->epoch < last()->epoch); i++)
+        tick(1);
+    const uint64_t epoch = w.d->epoch;
+    act(ROLLOUT_UNDO, 0);
+    assert_int_equal(desired_set_assignments(w.d, NULL, 0), 0);
+    run_until_over(0, 1);
+    assert_int_equal(last()->state, DESIRED_UNDONE);
+    assert_memory_equal(w.d->models[0].sha256, sum_old, SHA256_BYTES);
+    assert_true(w.d->epoch > epoch);
+    close_world();
+}
+
 static void test_one_at_a_time_per_model(void **state)
 {
     struct rollout_start o = {.model = "m", .kind = DESIRED_ROLLING};
@@ -715,6 +779,111 @@ static void test_one_at_a_time_per_model(void **state)
     o.model = "m";
     memcpy(o.to, sum_new, SHA256_BYTES);
     assert_int_equal(rollout_admin_start(w.d, &o, 1, &r, &e), SHOAL_EINVAL); /* it already has it */
+    close_world();
+}
+
+static struct desired_rollout *start_as(const struct rollout_start *o, int want)
+{
+    const struct desired_rollout *r;
+    struct err e = {0};
+    assert_int_equal(rollout_admin_start(w.d, o, 5, &r, &e), want);
+    assert_true((r != NULL) == (want == 0));
+    return r ? &w.d->rollouts[r - w.d->rollouts] : NULL;
+}
+
+static void test_what_a_start_says(void **state)
+{
+    struct rollout_start o = {.model = "m", .kind = DESIRED_CANARY, .to = {2}, .by = "anna"};
+    (void)state;
+    open_world(2, 81);
+    const struct desired_rollout *r = start_as(&o, 0);
+    assert_int_equal(r->share, 100);
+    assert_int_equal(r->judge.requests, 50);
+    assert_int_equal(r->judge.errors, 10);
+    assert_int_equal(r->judge.p95, 150);
+    assert_int_equal(r->judge.score, 20);
+    assert_string_equal(r->source, "");
+    assert_string_equal(r->id, "m-1");
+    assert_int_equal(r->state, DESIRED_PENDING);
+    assert_memory_equal(r->from, sum_old, SHA256_BYTES);
+    assert_memory_equal(r->to, sum_new, SHA256_BYTES);
+    assert_int_equal(r->n_steps, 1);
+    assert_string_equal(r->steps[0].text, "started by anna");
+    assert_int_equal(r->steps[0].at_ms, 5);
+    close_world();
+    open_world(2, 82);
+    o = (struct rollout_start){.model = "m",
+                               .kind = DESIRED_CANARY,
+                               .to = {2},
+                               .source = "there",
+                               .share = 1000,
+                               .memory_bytes = 7,
+                               .any_p95 = true,
+                               .judge = {.requests = 1, .errors = 2, .p95 = 3, .score = 4}};
+    (void)start_as(&o, SHOAL_EINVAL); /* all of it is no canary */
+    o.share = 999;
+    r = start_as(&o, 0);
+    assert_int_equal(r->share, 999);
+    assert_int_equal(r->judge.requests, 1);
+    assert_int_equal(r->judge.errors, 2);
+    assert_int_equal(r->judge.p95, 0); /* not judged */
+    assert_int_equal(r->judge.score, 4);
+    assert_int_equal(r->memory_bytes, 7);
+    assert_string_equal(r->source, "there");
+    assert_string_equal(r->steps[0].text, "started");
+    close_world();
+    open_world(2, 83);
+    o.kind = DESIRED_ROLLING; /* has no share and no judge */
+    r = start_as(&o, 0);
+    assert_int_equal(r->share, 0);
+    assert_int_equal(r->judge.requests, 0);
+    close_world();
+}
+
+static void test_scores(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    open_world(2, 84);
+    assert_int_equal(rollout_admin_score(w.d, "m", 1, 1, 9, &e), SHOAL_ENOTFOUND);
+    struct desired_rollout *r = start(DESIRED_CANARY);
+    assert_int_equal(rollout_admin_score(w.d, "m", 1001, 1, 9, &e), SHOAL_EINVAL);
+    assert_int_equal(rollout_admin_score(w.d, "m", 1, 1001, 9, &e), SHOAL_EINVAL);
+    assert_int_equal(r->judge.score_from, 0);
+    assert_int_equal(rollout_admin_score(w.d, "m", 1000, 0, 9, &e), 0);
+    assert_int_equal(rollout_admin_score(w.d, "m-1", 905, 1000, 10, &e), 0);
+    assert_int_equal(r->judge.score_from, 906); /* 0: there is none */
+    assert_int_equal(r->judge.score_to, 1001);
+    assert_string_equal(r->steps[r->n_steps - 1].text,
+                        "scored: 100.0 % right, the old version 90.5 %");
+    assert_int_equal(r->steps[r->n_steps - 1].at_ms, 10);
+    assert_int_equal(r->state, DESIRED_PENDING);
+    r->state = DESIRED_DONE;
+    assert_int_equal(rollout_admin_score(w.d, "m", 1, 1, 9, &e), SHOAL_ENOTFOUND);
+    close_world();
+}
+
+/* The oldest that is over makes room; the numbers of a model count on. */
+static void test_many_rollouts(void **state)
+{
+    struct rollout_start o = {.model = "m", .kind = DESIRED_ROLLING, .to = {2}};
+    char id[32];
+    (void)state;
+    open_world(2, 85);
+    for (uint32_t i = 1; i <= DESIRED_MAX_ROLLOUTS + 2; i++) {
+        struct desired_rollout *r = start_as(&o, 0);
+        snprintf(id, sizeof(id), "m-%u", i);
+        assert_string_equal(r->id, id);
+        assert_ptr_equal(rollout_admin_find(w.d, "m"), r);
+        r->state = i == 1 ? DESIRED_UNDONE : DESIRED_DONE;
+        assert_ptr_equal(rollout_admin_find(w.d, "m"), r); /* the last one */
+    }
+    assert_int_equal(w.d->n_rollouts, DESIRED_MAX_ROLLOUTS);
+    assert_string_equal(w.d->rollouts[0].id, "m-3");
+    for (uint32_t i = 0; i < w.d->n_rollouts; i++)
+        w.d->rollouts[i].model = "other", w.d->rollouts[i].state = DESIRED_RUNNING;
+    (void)start_as(&o, SHOAL_EINVAL);
+    assert_null(rollout_admin_find(w.d, "m"));
     close_world();
 }
 
@@ -775,7 +944,13 @@ int main(void)
         cmocka_unit_test(test_pause_promote_undo),
         cmocka_unit_test(test_undo_at_any_time),
         cmocka_unit_test(test_without_room_for_both),
+        cmocka_unit_test(test_a_node_lost_while_it_stages_serves_when_it_is_back),
+        cmocka_unit_test(test_a_rollout_that_lost_all_its_nodes_ends),
+        cmocka_unit_test(test_an_undo_that_lost_all_its_nodes_ends),
         cmocka_unit_test(test_one_at_a_time_per_model),
+        cmocka_unit_test(test_what_a_start_says),
+        cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_many_rollouts),
         cmocka_unit_test(test_random_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

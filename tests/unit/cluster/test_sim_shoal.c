@@ -71,7 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_streams),
                                        cmocka_unit_test(test_whole_shoals)};
-    log_setup(getenv("SEED") && !getenv("SCHEDULES") ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
+    log_setup(getenv("SEED") && !getenv("SCHEDULES") ? LOG_LEVEL_DEBUG : LOG_LEVEL_ERROR,
               LOG_FORMAT_LOGFMT);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,6 @@
 #define CALM_NS (300 * SIM_S) /* at most, until all is well again */
 #define STREAMS_NS (6 * SIM_S)
 #define LOOK_NS (250 * SIM_MS)
-#define TOLD_NS (12 * SIM_S) /* longer than an election takes, with the time that others wait */
 #define QUOTA 1000u
 
 /* ---- the administrator ---- */
@@ -45,6 +44,7 @@ static int deploy(void *ctx, struct desired *d, struct err *e)
                               .replicas_min = 2,
                               .replicas_max = sim.n_nodes,
                               .replicas_want = 2,
+                              .per_node = sim.seed % 2 ? 2 : 0,
                               .apart = ""};
     (void)ctx;
     (void)e;
@@ -112,8 +112,13 @@ static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size
         return;
     admin.n_heard++;
     arena_init(&a, NODE_STATE_MAX_BYTES);
-    if (node_state_read(&state, &a, bytes, n, &e) == 0)
-        desired_store_heard(admin.store, state.desired, state.desired_fence, state.fence);
+    if (node_state_read(&state, &a, bytes, n, &e) == 0) {
+        const struct desired_heard h = {.version = state.desired,
+                                        .writer = state.desired_fence,
+                                        .fence = state.fence,
+                                        .known_fence = state.known_fence};
+        desired_store_heard(admin.store, &h);
+    }
     arena_fini(&a);
 }
 
@@ -364,13 +369,16 @@ static void see_changes(void *ctx, const struct desired *d)
 /* Who knows how much, and since when he can tell the others. */
 static void note_members(bool known)
 {
-    for (uint32_t i = 0; i < sim.n_nodes; i++) {
+    for (uint32_t i = 0; i <= SIM_GATEWAY; i++) {
         struct sim_member *m = &sim.members[i];
         if (!m->join || m->paused_ns > sim.now_ns || m->cut_ns > sim.now_ns ||
             sim.away_ns > sim.now_ns)
             m->away_ns = sim.now_ns;
-        if (m->join && known)
+        if (i < sim.n_nodes && m->join && (known || m->noted_life != m->life)) {
+            m->n_known = 0; /* its last life may have known more than its disk, which was full */
+            m->noted_life = m->life;
             join_with_desired(m->join, see_changes, &m->n_known);
+        }
     }
 }
 
@@ -382,8 +390,7 @@ static void check_restored(const struct desired *d)
     for (uint32_t i = 0; i < sim.n_nodes; i++) {
         const struct sim_member *m = &sim.members[i];
         most = m->n_known > most ? m->n_known : most;
-        if (m->n_known > changes_in(d) && sim.now_ns - m->away_ns > TOLD_NS && sim.loss < 10 &&
-            sim.slow_ns < 100 * SIM_MS)
+        if (m->n_known > changes_in(d) && sim_is_heard(m))
             sim_broken("%s knew %u changes, and %u were written back", m->name, m->n_known,
                        changes_in(d));
     }
@@ -548,6 +555,8 @@ static bool run_until(uint64_t until_ns, bool well)
         sim.now_ns = next;
         if (!sim.streams)
             look();
+        if (!sim.streams && sim.now_ns / SIM_S != (sim.now_ns - LOOK_NS) / SIM_S)
+            sim_show();
         if (well && !not_well())
             return true;
     }

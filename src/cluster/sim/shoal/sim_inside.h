@@ -2,7 +2,7 @@
  *
  * sim_time: clocks, threads as coroutines, what happens when.  sim_nats: the servers, and the
  * network to them. sim_member: a process: its start and end, models and disk.  sim_stream: the
- * gateway, its clients, and answers.  sim_fault: what goes wrong. */
+ * gateway, its clients, and answers.  sim_fault: what goes wrong.  sim_show: for people. */
 #ifndef SHOAL_CLUSTER_SIM_INSIDE_H
 #define SHOAL_CLUSTER_SIM_INSIDE_H
 
@@ -67,6 +67,7 @@ struct sim_loaded { /* a version on a node */
     struct registry_model model;
     struct registry_slot slot;
     char name[16];
+    uint32_t n_extra; /* further copies, ready at once */
 };
 
 struct sim_member {
@@ -90,14 +91,21 @@ struct sim_member {
     uint64_t epoch, epoch_end, serial;
     struct executor_timer tell; /* its state, to the gateway */
     struct deployed *deployed;
-    uint64_t version;  /* of the desired state, in this life */
-    uint32_t n_known;  /* the administrator's changes in it */
-    uint64_t away_ns;  /* when it was last not there, or could not reach NATS */
-    uint64_t cable_ns; /* no connection with the gateway until then */
+    uint64_t version;    /* of the desired state, in this life */
+    uint32_t n_known;    /* the administrator's changes in it */
+    uint32_t noted_life; /* when that was looked at */
+    uint64_t away_ns;    /* when it was last not there, or could not reach NATS */
+    uint64_t cable_ns;   /* no connection with the gateway until then */
     struct quota_bucket *quota;
     pthread_t quota_user;
     bool uses_quota;
 };
+
+/* Does it run? */
+static inline bool sim_member_up(const struct sim_member *m)
+{
+    return m->life > 0 && !m->dead;
+}
 
 /* A node as the gateway knows it. */
 struct sim_link {
@@ -110,6 +118,7 @@ struct sim_link {
     uint64_t heard_ns;
     uint64_t last_ns; /* when its last message arrived: they keep their order */
     uint32_t n_calls;
+    uint64_t bad_ns; /* when the node was last not able to answer */
 };
 
 struct sim_site {
@@ -134,7 +143,6 @@ struct sim_site {
     uint64_t stale_ns;         /* NATS may answer from the past until then */
     uint32_t n_lost;           /* data of NATS */
     bool empty;                /* NATS has lost its data, and nobody has written them back yet */
-    bool forgot;               /* a full disk: what a member knew may be gone with it */
     bool calm;                 /* the faults are over */
     bool closing;              /* members that have ended stay away */
     /* checks */
@@ -150,6 +158,8 @@ struct sim_site {
     struct sim_link links[SIM_NODES];
     struct replica_source source;
     struct replica_counts replica_counts;
+    uint64_t watched_ns; /* when the gateway last looked at its nodes */
+    uint64_t alone_ns;   /* when no node could answer, or the gateway stood still, last */
     struct flow flow;
     struct flow_owner owner;
     uint32_t n_clients;
@@ -188,11 +198,14 @@ void sim_nats_links(void);
 /* The state in NATS, or NULL; the caller destroys it. */
 struct desired *sim_nats_state(void);
 bool sim_nats_held(uint32_t member, uint64_t *fence);
+/* The highest fence that a member knows. */
+uint64_t sim_nats_known(uint32_t member);
 
 /* ---- sim_member ---- */
 void sim_member_start(uint32_t i);
 void sim_member_end(uint32_t i);
-bool sim_member_up(const struct sim_member *m);
+/* It was there long enough to tell others what it knows. */
+bool sim_is_heard(const struct sim_member *m);
 /* NULL: it has none of that sum. */
 static inline struct sim_loaded *sim_member_model(const struct sim_member *m, const uint8_t *sum)
 {
@@ -220,5 +233,9 @@ uint64_t sim_stream_oldest(uint32_t node);
 uint64_t sim_stream_held(void);
 void sim_stream_client(void);
 uint32_t sim_stream_open(void);
+
+/* ---- sim_show ---- */
+/* Logs the state of the shoal, once a simulated second, at the level debug. */
+void sim_show(void);
 
 #endif

@@ -14,6 +14,7 @@
 #define TELL_NS (250 * SIM_MS) /* between two states of a node to the gateway */
 #define HEARTBEAT_MS 500u
 #define LEASE_MS 3000u
+#define TOLD_NS (12 * SIM_S) /* longer than an election takes, with the time that others wait */
 #define NODE_BYTES ((uint64_t)64 << 20)
 #define DISK_BYTES ((size_t)1 << 20)
 
@@ -24,10 +25,8 @@ int sim_desired_file_write(const char *path, const struct desired *d, struct err
     struct sim_member *m = &sim.members[sim.current];
     struct buf b;
     (void)path;
-    if (m->dead || sim.now_ns < m->full_ns) {
-        sim.forgot |= !m->dead;
+    if (m->dead || sim.now_ns < m->full_ns)
         return err_set(e, SHOAL_EIO, "the disk is full");
-    }
     buf_init(&b, DISK_BYTES);
     int rc = desired_code_put(&b, d, e);
     if (rc == 0) {
@@ -79,7 +78,17 @@ static void loaded(void *ctx)
 int sim_registry_add(struct registry *r, const struct registry_spec *spec, struct err *e)
 {
     struct sim_member *m = member_of(r);
-    if (sim_member_model(m, spec->sum))
+    struct sim_loaded *first = sim_member_model(m, spec->sum);
+    if (spec->copy) {
+        if (!first || spec->copy != first->n_extra + 1)
+            return err_set(e, SHOAL_EINVAL, "copy %u after %u", spec->copy,
+                           first ? first->n_extra : 0);
+        if (!sim.calm && sim_pick(20) == 0)
+            return err_set(e, SHOAL_ENOMEM, "out of memory");
+        first->n_extra++;
+        return 0;
+    }
+    if (first)
         return err_set(e, SHOAL_EINVAL, "it exists");
     struct sim_loaded *k = sim_zalloc(sizeof(*k));
     snprintf(k->name, sizeof(k->name), "%s", spec->name);
@@ -115,6 +124,16 @@ int sim_registry_remove_version(struct registry *r, const char *name,
     struct sim_loaded *k = *at;
     *at = k->next;
     sim_free(k);
+    return 0;
+}
+
+int sim_registry_remove_copy(struct registry *r, const char *name, const uint8_t sum[SHA256_BYTES],
+                             uint32_t copy, struct err *e)
+{
+    struct sim_loaded *k = sim_member_model(member_of(r), sum);
+    if (!k || copy == 0 || copy != k->n_extra)
+        return err_set(e, SHOAL_ENOTFOUND, "%s", name);
+    k->n_extra--;
     return 0;
 }
 
@@ -183,7 +202,8 @@ static int put_state(struct sim_member *m, struct buf *out)
                                                    .epoch = k->model.service.epoch,
                                                    .until = k->model.service.until,
                                                    .share = k->model.service.share,
-                                                   .parallel = 4};
+                                                   .parallel = 4,
+                                                   .replicas = 1 + k->n_extra};
     s.models = models;
     s.n_cores = 4;
     s.memory_bytes = s.models_limit = NODE_BYTES;
@@ -318,11 +338,6 @@ void sim_member_start(uint32_t i)
         sim_broken("%s", e.msg);
 }
 
-bool sim_member_up(const struct sim_member *m)
-{
-    return m->life > 0 && !m->dead;
-}
-
 /* At once: whatever it still waits for has no effect. */
 void sim_member_end(uint32_t i)
 {
@@ -357,6 +372,11 @@ void sim_member_end(uint32_t i)
 
 /* ---- checks ---- */
 
+bool sim_is_heard(const struct sim_member *m)
+{
+    return sim.now_ns - m->away_ns > TOLD_NS && sim.loss < 10 && sim.slow_ns < 100 * SIM_MS;
+}
+
 struct seen {
     uint64_t version;
 };
@@ -374,6 +394,22 @@ static void check_version(struct sim_member *m)
         sim_broken("%s had version %llu of the desired state, and now has %llu", m->name,
                    (unsigned long long)m->version, (unsigned long long)s.version);
     m->version = s.version;
+}
+
+/* A fence that only members out of reach know cannot be known to a new controller: NATS, which had
+ * it, has lost it.  But everybody who was there to tell must have been heard. */
+static void check_fence(uint64_t fence)
+{
+    if (sim.n_lost == 0)
+        sim_broken("fence %llu after %llu", (unsigned long long)fence,
+                   (unsigned long long)sim.fence);
+    for (uint32_t i = 0; i <= SIM_GATEWAY; i++) {
+        const struct sim_member *m = &sim.members[i];
+        if (m->join && sim_is_heard(m) && sim_nats_known(i) > fence)
+            sim_broken("fence %llu after %llu, and %s knows of %llu", (unsigned long long)fence,
+                       (unsigned long long)sim.fence, m->name,
+                       (unsigned long long)sim_nats_known(i));
+    }
 }
 
 void sim_check_members(void)
@@ -397,9 +433,8 @@ void sim_check_members(void)
         sim_broken("%u members hold the lease", n);
     if (n == 0 || fence == sim.fence)
         return;
-    if (fence < sim.fence && !(sim.forgot && sim.n_lost))
-        sim_broken("fence %llu after %llu", (unsigned long long)fence,
-                   (unsigned long long)sim.fence);
+    if (fence < sim.fence)
+        check_fence(fence);
     sim.fence = fence;
     sim.counts->n_terms++;
 }

@@ -37,6 +37,7 @@
 #define control_get_status sim_control_get_status
 #define control_heard sim_control_heard
 #define control_held sim_control_held
+#define control_known_fence sim_control_known_fence
 #define control_look sim_control_look
 #define control_open sim_control_open
 #define control_submit sim_control_submit
@@ -130,6 +131,7 @@
 #define registry_add sim_registry_add
 #define registry_each_version sim_registry_each_version
 #define registry_load sim_registry_load
+#define registry_remove_copy sim_registry_remove_copy
 #define registry_remove_version sim_registry_remove_version
 #define registry_set_epoch sim_registry_set_epoch
 #define registry_set_service sim_registry_set_service

@@ -488,6 +488,12 @@ bool sim_nats_held(uint32_t member, uint64_t *fence)
     return b && b->ctx && control_held(b->ctx, fence);
 }
 
+uint64_t sim_nats_known(uint32_t member)
+{
+    const struct sim_bus *b = bus_of(sim.members[member].bus);
+    return b && b->ctx ? control_known_fence(b->ctx) : 0;
+}
+
 /* ---- events for people ---- */
 
 int sim_event_log_open(struct event_log **out, const struct event_log_opts *o, struct err *e)

@@ -27,6 +27,9 @@
 
 #include "base/err.h"
 
+#define SIM_PAUSE_MS 20u /* a step of the distribution of pauses */
+#define SIM_PAUSES 1000u
+
 /* What happened in all schedules so far: that they were no idle ones. */
 struct sim_shoal_counts {
     uint64_t n_schedules, n_events;
@@ -39,8 +42,14 @@ struct sim_shoal_counts {
     uint64_t n_minority;          /* of them whose newest copy less than half of the members had */
     uint64_t n_streams, n_moved, n_doubled, n_failed;
     uint64_t n_tokens;
+    /* The longest pause of each stream, as its client saw it, while another node could have
+     * answered; the last step has all longer ones, too. */
+    uint64_t pauses[SIM_PAUSES];
     double seconds; /* simulated */
 };
+
+/* The pause in milliseconds that a share of the streams did not exceed, as 0.99; 0: no streams. */
+uint32_t sim_shoal_pause_ms(const struct sim_shoal_counts *c, double share);
 
 /* streams: clients and nodes only, without a control plane; far faster. */
 SHOAL_MUST_CHECK int sim_shoal_run(uint64_t seed, bool streams, struct sim_shoal_counts *counts,

@@ -16,7 +16,8 @@
 #define WATCH_NS (100 * SIM_MS)
 #define WAIT_MS 10000u
 #define MAX_HELD 64u
-#define KNOWN_NS (10 * SIM_S) /* until all know that an update is done, or that they cannot */
+#define STEADY_NS (1500 * SIM_MS) /* a node that is there for this long is known to the gateway */
+#define KNOWN_NS (10 * SIM_S)     /* until all know that an update is done, or that they cannot */
 
 /* The real one; the relay's goes through sim_flow_give_request. */
 #undef flow_give_request
@@ -395,8 +396,25 @@ void sim_stream_told(uint32_t node)
     update_epoch();
 }
 
+/* Whether a node could take over what another one leaves: two of them, since one that is well may
+ * be slow. */
+static void note_health(void)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < sim.n_nodes; i++) {
+        const struct sim_member *m = &sim.members[i];
+        if (!sim_member_up(m) || m->paused_ns > sim.now_ns || m->cable_ns > sim.now_ns)
+            sim.links[i].bad_ns = sim.now_ns;
+        n += sim.now_ns - sim.links[i].bad_ns > STEADY_NS;
+    }
+    if (n < 2 || sim.slow_ns > 100 * SIM_MS || sim.now_ns - sim.watched_ns > 2 * WATCH_NS)
+        sim.alone_ns = sim.now_ns;
+    sim.watched_ns = sim.now_ns;
+}
+
 static void watch(void *ctx)
 {
+    note_health();
     for (uint32_t i = 0; i < sim.n_nodes; i++) {
         struct sim_link *k = &sim.links[i];
         if (k->has_state && sim.now_ns - k->heard_ns > SILENT_NS)
@@ -434,6 +452,7 @@ struct sim_client {
     struct sim_client *next;
     const struct request *request;
     uint64_t seed, began_ns;
+    uint64_t got_ns, pause_ns; /* its last token; its longest pause */
     uint32_t n_max, n_got;
     uint8_t version;
     bool isolated, over;
@@ -477,6 +496,28 @@ static void on_token(struct sink *s, const struct sink_token *e)
                    k->version, e->token, e->text_bytes, k->n_got, k->over ? ", and an end" : "");
     k->n_got++;
     sim.counts->n_tokens++;
+    note_health();
+    if (k->got_ns > sim.alone_ns && sim.now_ns - k->got_ns > k->pause_ns)
+        k->pause_ns = sim.now_ns - k->got_ns;
+    k->got_ns = sim.now_ns;
+}
+
+static void count_pause(const struct sim_client *k)
+{
+    const uint64_t step = k->pause_ns / (SIM_PAUSE_MS * SIM_MS);
+    if (k->pause_ns > 0)
+        sim.counts->pauses[step < SIM_PAUSES ? step : SIM_PAUSES - 1]++;
+}
+
+uint32_t sim_shoal_pause_ms(const struct sim_shoal_counts *c, double share)
+{
+    uint64_t n = 0, below = 0;
+    for (uint32_t i = 0; i < SIM_PAUSES; i++)
+        n += c->pauses[i];
+    for (uint32_t i = 0; n > 0 && i < SIM_PAUSES; i++)
+        if ((double)(below += c->pauses[i]) >= share * (double)n)
+            return (i + 1) * SIM_PAUSE_MS;
+    return 0;
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
@@ -485,6 +526,7 @@ static void on_done(struct sink *s, const struct sink_done *e)
     if (k->n_got != k->n_max || e->usage.generated_tokens != k->n_max || k->over)
         sim_broken("a client got %u of %u tokens", k->n_got, k->n_max);
     k->over = true;
+    count_pause(k);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
@@ -516,7 +558,7 @@ static struct request *make_request(struct sim_client *k)
         return NULL;
     r->kind = REQUEST_GENERATE;
     r->model = SIM_MODEL;
-    r->input_bytes = 8;
+    r->input_bytes = 8 + k->seed % 2000; /* what nodes expect to need for the prompt */
     r->generate.prompts = &prompt;
     r->generate.n_prompts = r->generate.n = 1;
     r->generate.max_tokens = k->n_max;
@@ -539,6 +581,7 @@ void sim_stream_client(void)
                              .next = sim.clients,
                              .seed = sim_pick(1 << 20),
                              .began_ns = sim.now_ns,
+                             .got_ns = sim.now_ns,
                              .n_max = 1 + sim_pick(40)};
     r = make_request(k);
     if (!r) {

@@ -1,0 +1,74 @@
+/* shard_plan.h - which nodes compute which layers of a model: a pure function of what was measured.
+ *
+ * The engine's node has the last layers and the head, the others those before.  A plan's figures:
+ *
+ *   a token     every part reads its weights once, one after the other, and between two parts half a
+ *               round trip and the floats of one token
+ *   a prompt    pieces of it follow each other through the parts, so that the slowest part (or link)
+ *               counts once per piece and the others once per pass
+ *
+ * Thread:    no state.
+ * Failure:   SHOAL_ELIMIT: the model fits no plan; the text says what is missing. */
+#ifndef SHOAL_CLUSTER_SHARD_SHARD_PLAN_H
+#define SHOAL_CLUSTER_SHARD_SHARD_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define SHARD_PLAN_MAX_PARTS 8u
+/* A plan must be this much faster than the whole model on one node. */
+#define SHARD_PLAN_GAIN 0.15
+#define SHARD_PLAN_PROMPT 512u /* tokens of the request that plans are compared by */
+#define SHARD_PLAN_ANSWER 128u
+
+enum shard_mode { SHARD_NONE, SHARD_AUTO, SHARD_LAYERS };
+
+/* A model's setting: none, auto, or layers over min to max nodes. */
+struct shard_want {
+    enum shard_mode mode;
+    uint32_t min, max;
+};
+
+struct shard_plan_node { /* nodes[0] is the engine's own */
+    const char *name;
+    uint64_t memory_bytes; /* for models; 0: not limited */
+    double rate;           /* bytes of weights in a second; 0: not measured */
+    double rtt_s;          /* between it and the engine's node */
+    double link_rate;      /* bytes in a second; 0: not measured */
+};
+
+struct shard_plan_model {
+    uint32_t n_layers, dim;
+    uint64_t layer_bytes, head_bytes, kv_bytes, scratch_bytes; /* kv: of one layer */
+};
+
+struct shard_plan_part {
+    uint32_t node, first, end;
+};
+
+struct shard_plan {
+    struct shard_plan_part parts[SHARD_PLAN_MAX_PARTS]; /* the last one is the engine's */
+    uint32_t n_parts;
+    bool fits;
+    double first_s; /* to the first token of a prompt of SHARD_PLAN_PROMPT tokens */
+    double token_s; /* each further one */
+    double rate_8;  /* tokens in a second of eight sequences together */
+    double wire;    /* share of token_s */
+    uint64_t bytes; /* over the wire for a token */
+};
+
+/* "auto", "none", "layers:2", "layers:2..4". */
+SHOAL_MUST_CHECK int shard_want_read(struct shard_want *out, const char *text, struct err *e);
+/* The best plan with exactly n_parts; false: none fits, and out says how far it came. */
+bool shard_plan_with(struct shard_plan *out, const struct shard_plan_model *m,
+                     const struct shard_plan_node *nodes, uint32_t n_nodes, uint32_t n_parts);
+/* Chooses.  forced_end: layers from there on are the engine's in any case; 0: not decided. */
+SHOAL_MUST_CHECK int shard_plan_choose(struct shard_plan *out, const struct shard_plan_model *m,
+                                       const struct shard_plan_node *nodes, uint32_t n_nodes,
+                                       struct shard_want want, uint32_t forced_end, struct err *e);
+/* Seconds of the request that plans are compared by. */
+double shard_plan_request_s(const struct shard_plan *p);
+
+#endif
