@@ -19,7 +19,7 @@ struct request *embedding_request(struct flow_owner *o, const struct embedding_w
     r->kind = kind;
     r->client = who->client;
     memcpy(r->id, who->id, sizeof(r->id));
-    memcpy(r->trace, who->trace, sizeof(r->trace));
+    request_trace(r, &who->spans);
     r->received_ns = clock_ns();
     r->deadline_ns = who->deadline_ns;
     r->priority = who->priority;

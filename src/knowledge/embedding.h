@@ -13,8 +13,9 @@
 /* The client and the deadline, copied from the request that the work belongs to. */
 struct embedding_who {
     struct request_client client;
-    char id[64], trace[64];
-    uint64_t deadline_ns; /* CLOCK_MONOTONIC; 0: none */
+    char id[64];
+    struct trace_at spans; /* borrowed */
+    uint64_t deadline_ns;  /* CLOCK_MONOTONIC; 0: none */
     int32_t priority;
 };
 

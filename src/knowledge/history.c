@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "store/chunk.h"
-#include "wire/json_in.h"
+#include "wire/json_nul.h"
 #include "wire/json_out.h"
 
 #define MAX_BYTES ((size_t)16 << 20)
@@ -12,12 +12,17 @@
 
 int history_read(struct history *h, const char *text, size_t n, struct arena *a, struct err *e)
 {
-    cJSON *j = NULL;
     const cJSON *m;
+    int rc = 0;
     *h = (struct history){.n = 0};
-    int rc = json_in_object(&j, "conversation", text, n, MAX_BYTES, e);
-    if (rc < 0)
-        return rc;
+    if (n > MAX_BYTES)
+        return err_set(e, SHOAL_ELIMIT, "a conversation of %zu bytes is too large: at most %zu", n,
+                       MAX_BYTES);
+    cJSON *j = json_nul_parse(text, n);
+    if (!cJSON_IsObject(j)) {
+        cJSON_Delete(j);
+        return err_set(e, SHOAL_EFORMAT, "conversation is not a JSON object");
+    }
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(j, "messages");
     int many = cJSON_GetArraySize(list);
     if (!cJSON_IsArray(list) || many > (int)HISTORY_MAX_MESSAGES) {
@@ -37,8 +42,7 @@ int history_read(struct history *h, const char *text, size_t n, struct arena *a,
             break;
         struct chat_message *to = &h->messages[h->n++];
         to->role = arena_copy(a, role, strlen(role) + 1);
-        to->content_bytes = strlen(content);
-        to->content = arena_copy(a, content, to->content_bytes + 1);
+        to->content = json_nul_text(a, content, strlen(content), &to->content_bytes);
     }
     cJSON_Delete(j);
     return rc == 0 && a->rc < 0 ? err_set(e, a->rc, "out of memory for a conversation") : rc;

@@ -15,7 +15,8 @@
 static void add_text(struct session_note *x, const char *text, size_t n)
 {
     const size_t room = MAX_NOTE_BYTES - x->note.len;
-    buf_put(&x->note, text, n < room ? n : room);
+    for (size_t i = 0; i < n && i < room; i++)
+        buf_putc(&x->note, text[i] ? text[i] : ' '); /* a note is read as a text that ends at NUL */
 }
 
 static void on_start(struct sink *s, const struct sink_start *e)

@@ -608,7 +608,7 @@ static void write_note(struct turn *t)
                                     .done = on_note};
     t->note.who = (struct embedding_who){.client = r->client, .priority = NOTE_PRIORITY};
     memcpy(t->note.who.id, r->id, sizeof(r->id));
-    memcpy(t->note.who.trace, r->trace, sizeof(r->trace));
+    t->note.who.spans = r->spans;
     session_note_run(&t->note);
 }
 

@@ -431,7 +431,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
         .n = 1,
         .done = on_embedded};
     memcpy(x->embedding.who.id, r->id, sizeof(r->id));
-    memcpy(x->embedding.who.trace, r->trace, sizeof(r->trace));
+    x->embedding.who.spans = r->spans;
     to->job = &x->job;
     embedding_run(&x->embedding);
     return true;

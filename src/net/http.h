@@ -158,6 +158,11 @@ void http_server_set_admit(struct http_server *s, bool (*admit)(void *ctx, struc
  * headers received so far; refuse answers it completely.  Without refuse the answer has no body. */
 void http_server_set_refuse(struct http_server *s,
                             void (*refuse)(struct http_req *r, const struct http_refusal *why));
+/* Who takes connections that speak TLS_SHARD (net/tls.h), with their descriptor and TLS state.
+ * Without it they are closed. */
+struct tls_conn;
+typedef void (*http_shard_fn)(void *ctx, int fd, struct tls_conn *tls);
+void http_server_set_shard(struct http_server *s, http_shard_fn fn, void *ctx);
 /* Shares the accounting of clients' memory with other servers of the process; borrowed. Call it
  * before the first connection. Otherwise a server has its own accounting and limits. */
 void http_server_share_peers(struct http_server *s, struct peers *peers);

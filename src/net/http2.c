@@ -76,6 +76,7 @@ struct h2 {
     struct h2_stream *ready, **ready_end;
     struct executor_task flush, more;
     uint64_t checked_ns; /* when the streams' times were last compared */
+    bool idles;          /* the timer runs that ends a connection without streams */
     bool closing;
     bool knows; /* draining: the client has been notified and opens no more streams */
 };
@@ -684,6 +685,7 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
 static void watch_time(struct h2 *h)
 {
     const struct http_limits *lim = &h->conn->server->limits;
+    h->idles = h->n_streams == 0;
     http_conn_timer(h->conn, h->conn->draining && !h->knows    ? NOTICE_MS
                              : h->n_streams == 0               ? lim->idle_ms
                              : lim->request_ms < lim->write_ms ? lim->request_ms
@@ -799,7 +801,8 @@ static size_t h2_data(struct http_conn *c, const char *p, size_t n)
     const uint64_t apart = (uint64_t)c->server->limits.write_ms * 1000000u / 4;
     if (loop_now(c->server->loop) - h->checked_ns >= apart && !check_streams(h))
         return n;
-    watch_time(h);
+    if (h->n_streams > 0 || !h->idles) /* pings and leftovers of streams do not prolong idleness */
+        watch_time(h);
     return n;
 }
 

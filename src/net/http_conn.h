@@ -52,6 +52,8 @@ struct http_server {
     bool (*early)(void *ctx, const char *path);                         /* or NULL */
     bool (*admit)(void *ctx, struct http_req *r);                       /* or NULL */
     void (*refuse)(struct http_req *r, const struct http_refusal *why); /* or NULL */
+    http_shard_fn shard;                                                /* or NULL */
+    void *shard_ctx;
     struct http_listener *listeners;
     struct tls_server *tls;
     struct http_conn *conns;

@@ -151,7 +151,19 @@ static const struct http_proto sniff = {.data = sniff_data,
 static void on_secured(struct sock *st, const char *protocol)
 {
     struct http_conn *c = LOOP_OF(st, struct http_conn, sock);
-    (void)start(c, strcmp(protocol, "h2") == 0);
+    const struct http_server *s = c->server;
+    if (strcmp(protocol, TLS_SHARD) != 0) {
+        (void)start(c, strcmp(protocol, "h2") == 0);
+        return;
+    }
+    if (!s->shard || c->draining) {
+        sock_break(st);
+        return;
+    }
+    struct tls_conn *tls;
+    int fd;
+    sock_take(st, &fd, &tls);
+    s->shard(s->shard_ctx, fd, tls);
 }
 
 static void on_stale(struct sock *st)
@@ -400,6 +412,12 @@ void http_server_set_early(struct http_server *s, bool (*early)(void *ctx, const
 void http_server_set_admit(struct http_server *s, bool (*admit)(void *ctx, struct http_req *r))
 {
     s->admit = admit;
+}
+
+void http_server_set_shard(struct http_server *s, http_shard_fn fn, void *ctx)
+{
+    s->shard = fn;
+    s->shard_ctx = ctx;
 }
 
 void http_server_set_refuse(struct http_server *s,

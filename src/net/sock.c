@@ -73,6 +73,17 @@ void sock_break(struct sock *s)
     die(s, SHOAL_EIO);
 }
 
+void sock_take(struct sock *s, int *fd, struct tls_conn **tls)
+{
+    *fd = s->io.fd;
+    *tls = s->tls;
+    s->dead = true;
+    loop_io_del(s->loop, &s->io);
+    s->io.fd = -1;
+    s->tls = NULL;
+    s->ops->closed(s, 0);
+}
+
 static void watch(struct sock *s)
 {
     uint32_t events = s->eof ? 0 : EPOLLRDHUP;

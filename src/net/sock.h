@@ -73,6 +73,8 @@ void sock_again(struct sock *s);
 void sock_finish(struct sock *s, bool linger);
 /* Closes at once; closed() follows in this turn unless it was called before. */
 void sock_break(struct sock *s);
+/* Gives the connection away, in secured(): closed() follows, and the descriptor stays open. */
+void sock_take(struct sock *s, int *fd, struct tls_conn **tls);
 /* The peer's certificate; NULL: plain, or the handshake is not done. */
 const struct tls_peer *sock_peer(const struct sock *s);
 /* Why the connection failed, for people; "" if unknown. */

@@ -30,7 +30,7 @@ struct stamp { /* changes when a file does */
 };
 
 struct side { /* what servers and clients have in common; each has its own */
-    bool client, reload, foreign;
+    bool client, reload, foreign, shard;
     char *paths[N_FILES]; /* NULL: not used */
     pthread_mutex_t lock; /* guards everything below */
     struct stamp seen[N_FILES];
@@ -75,7 +75,7 @@ static int fail(struct err *e, int code, const char *what, const char *path)
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n_out,
                            const unsigned char *in, unsigned int n_in, void *arg)
 {
-    static const unsigned char ours[] = "\x02h2\x08http/1.1";
+    static const unsigned char ours[] = "\x02h2\x08http/1.1\x0d" TLS_SHARD;
     unsigned char *pick = NULL;
     (void)ssl;
     (void)arg;
@@ -223,6 +223,8 @@ static int build(SSL_CTX **out, const struct side *s, struct err *e)
     SSL_CTX_set_timeout(ctx, SESSION_S);
     if (s->foreign) {
         SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)"\x08http/1.1", 9);
+    } else if (s->shard) {
+        SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)"\x0d" TLS_SHARD, 14);
     } else if (s->client) {
         SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)"\x02h2", 3);
     } else {
@@ -280,8 +282,11 @@ static int side_create(struct side **out, bool client, const struct tls_opts *o,
     *out = NULL;
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
-    *s = (struct side){
-        .client = client, .reload = o->reload, .foreign = client && o->foreign, .n_refs = 1};
+    *s = (struct side){.client = client,
+                       .reload = o->reload,
+                       .foreign = client && o->foreign,
+                       .shard = client && o->shard,
+                       .n_refs = 1};
     pthread_mutex_init(&s->lock, NULL);
     int rc = 0;
     if ((o->cert == NULL) != (o->key == NULL) || (!o->cert && !client))

@@ -34,7 +34,11 @@ struct tls_opts {
     const char *crl;  /* PEM: a revocation list of each CA; NULL: nothing is revoked */
     bool reload;
     bool foreign; /* client: for third-party servers: HTTP/1.1, and TLS 1.2 is enough */
+    bool shard;   /* client: speaks TLS_SHARD in place of HTTP/2 */
 };
+
+/* The protocol of nodes that compute one model together (cluster/shard), as ALPN names it. */
+#define TLS_SHARD "shoal-shard/1"
 
 /* Data of a verified peer certificate; all are "" if it has none. */
 struct tls_peer {

@@ -337,12 +337,24 @@ static size_t on_held(const struct http_conn *c)
 static const struct http_proto proto = {on_data,    on_eof,     on_drained, on_drain,
                                         on_timeout, on_destroy, on_held,    NULL};
 
+/* The first one offered: browsers close a connection on which none was chosen. */
+static bool choose_protocol(const struct http_req *r, char *out, size_t cap)
+{
+    const char *offered = http_header(r, "sec-websocket-protocol");
+    const size_t n = offered ? strcspn(offered, ", \t") : 0;
+    if (n == 0 || n >= cap)
+        return false;
+    memcpy(out, offered, n);
+    out[n] = '\0';
+    return true;
+}
+
 struct ws *ws_accept(struct http_req *r, const struct ws_ops *ops, void *user, size_t max_message)
 {
     static const char magic[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     const char *key = http_header(r, "sec-websocket-key");
     const char *version = http_header(r, "sec-websocket-version");
-    char text[128], accept[64];
+    char text[128], accept[64], protocol[64];
     unsigned char md[SHA_DIGEST_LENGTH];
     if (!r->websocket || !key || strlen(key) != 24 || !version || strcmp(version, "13") != 0)
         return NULL;
@@ -352,9 +364,12 @@ struct ws *ws_accept(struct http_req *r, const struct ws_ops *ops, void *user, s
     int n = snprintf(text, sizeof(text), "%s%s", key, magic);
     SHA1((const unsigned char *)text, (size_t)n, md);
     EVP_EncodeBlock((unsigned char *)accept, md, sizeof(md));
-    const struct http_header headers[] = {
-        {"upgrade", "websocket"}, {"connection", "Upgrade"}, {"sec-websocket-accept", accept}};
-    http_begin(r, 101, headers, 3, -1);
+    const bool chosen = choose_protocol(r, protocol, sizeof(protocol));
+    const struct http_header headers[] = {{"upgrade", "websocket"},
+                                          {"connection", "Upgrade"},
+                                          {"sec-websocket-accept", accept},
+                                          {"sec-websocket-protocol", protocol}};
+    http_begin(r, 101, headers, chosen ? 4 : 3, -1);
     w->conn = http1_upgrade(r);
     w->ops = ops;
     w->user = user;

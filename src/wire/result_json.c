@@ -91,6 +91,12 @@ void result_json_answer(struct json_out *j, const struct shoal_result *r, const 
         json_out_key(j, "text");
         json_out_strn(j, r->text, r->text_bytes);
         break;
+    case SHOAL_KIND_SPEAK: /* its sound is no JSON */
+        json_out_key(j, "samples");
+        json_out_uint(j, r->n_samples);
+        json_out_key(j, "sample_rate");
+        json_out_uint(j, r->sample_rate);
+        break;
     case SHOAL_KIND_GENERATE:
         break;
     }

@@ -5,30 +5,31 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "wire/json_nul.h"
 
 #define MAX_DEPTH 64
 
-static struct value take(struct arena *a, const cJSON *v, int depth);
+static struct value take(struct arena *a, const cJSON *v, int depth, bool nul);
 
-static struct value take_list(struct arena *a, const cJSON *v, int depth)
+static struct value take_list(struct arena *a, const cJSON *v, int depth, bool nul)
 {
     size_t n = (size_t)cJSON_GetArraySize(v), i = 0;
     struct value *items = arena_zalloc_n(a, n, sizeof(*items));
     const cJSON *one;
-    cJSON_ArrayForEach(one, v) if (items) items[i++] = take(a, one, depth + 1);
+    cJSON_ArrayForEach(one, v) if (items) items[i++] = take(a, one, depth + 1, nul);
     return (struct value){.kind = VALUE_LIST, .list = {items, i}};
 }
 
-static const char *keep(struct arena *a, const char *s, size_t *n)
+/* nul: the string is of json_nul.h. */
+static const char *keep(struct arena *a, const char *s, size_t *n, bool nul)
 {
-    const char *good = utf8_repaired(a, s, strlen(s), n);
-    char *copy = good == s ? arena_copy(a, s, *n + 1) : NULL;
-    if (good == s && !copy)
-        *n = 0;
-    return good != s ? good : copy ? copy : "";
+    size_t bytes = strlen(s);
+    const char *copy = nul ? json_nul_text(a, s, bytes, &bytes) : arena_copy(a, s, bytes + 1);
+    *n = 0;
+    return copy ? utf8_repaired(a, copy, bytes, n) : "";
 }
 
-static struct value take_map(struct arena *a, const cJSON *v, int depth)
+static struct value take_map(struct arena *a, const cJSON *v, int depth, bool nul)
 {
     size_t n = (size_t)cJSON_GetArraySize(v), i = 0;
     struct value_member *members = arena_zalloc_n(a, n, sizeof(*members));
@@ -36,13 +37,13 @@ static struct value take_map(struct arena *a, const cJSON *v, int depth)
     cJSON_ArrayForEach(one, v) if (members)
     {
         size_t bytes;
-        members[i].key = keep(a, one->string, &bytes);
-        members[i++].value = take(a, one, depth + 1);
+        members[i].key = keep(a, one->string, &bytes, nul);
+        members[i++].value = take(a, one, depth + 1, nul);
     }
     return (struct value){.kind = VALUE_MAP, .map = {members, i}};
 }
 
-static struct value take(struct arena *a, const cJSON *v, int depth)
+static struct value take(struct arena *a, const cJSON *v, int depth, bool nul)
 {
     if (depth > MAX_DEPTH) {
         a->rc = a->rc < 0 ? a->rc : SHOAL_EFORMAT;
@@ -53,12 +54,12 @@ static struct value take(struct arena *a, const cJSON *v, int depth)
     if (cJSON_IsNumber(v) && isfinite(v->valuedouble))
         return (struct value){.kind = VALUE_NUMBER, .number = v->valuedouble};
     if (cJSON_IsArray(v))
-        return take_list(a, v, depth);
+        return take_list(a, v, depth, nul);
     if (cJSON_IsObject(v))
-        return take_map(a, v, depth);
+        return take_map(a, v, depth, nul);
     if (cJSON_IsString(v)) {
         size_t n;
-        const char *text = keep(a, v->valuestring, &n);
+        const char *text = keep(a, v->valuestring, &n, nul);
         return value_text(text, n);
     }
     return (struct value){.kind = VALUE_NULL};
@@ -66,15 +67,15 @@ static struct value take(struct arena *a, const cJSON *v, int depth)
 
 struct value value_json_of(struct arena *a, const cJSON *v)
 {
-    return take(a, v, 0);
+    return take(a, v, 0, false);
 }
 
 int value_json_read(struct value *out, struct arena *a, const char *p, size_t n)
 {
-    cJSON *root = cJSON_ParseWithLength(p, n);
+    cJSON *root = json_nul_parse(p, n);
     if (!root)
         return SHOAL_EFORMAT;
-    *out = take(a, root, 0);
+    *out = take(a, root, 0, true);
     cJSON_Delete(root);
     return a->rc;
 }

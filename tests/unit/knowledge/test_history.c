@@ -121,6 +121,26 @@ static void test_notes(void **state)
     }
 }
 
+/* A model may write NUL. */
+static void test_nul_stays(void **state)
+{
+    struct arena a;
+    struct buf b;
+    struct err e = {0};
+    struct history back;
+    struct chat_message said = {.role = "assistant", .content = "a\0\\u0000", .content_bytes = 8};
+    struct history h = {&said, 1, NULL};
+    (void)state;
+    arena_init(&a, 1 << 20);
+    buf_init(&b, 1 << 20);
+    history_write(&h, &b);
+    assert_int_equal(history_read(&back, buf_str(&b), b.len, &a, &e), 0);
+    assert_int_equal(back.messages[0].content_bytes, 8);
+    assert_memory_equal(back.messages[0].content, said.content, 9);
+    buf_fini(&b);
+    arena_fini(&a);
+}
+
 static void test_written_and_read(void **state)
 {
     struct arena a;
@@ -146,6 +166,7 @@ int main(void)
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_trim),
         cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_nul_stays),
         cmocka_unit_test(test_written_and_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

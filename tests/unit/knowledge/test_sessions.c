@@ -383,7 +383,7 @@ static void test_places(void **state)
 static void the_whole_trace(void **state)
 {
     (void)state;
-    trace_end("sessions");
+    golden_end("sessions");
 }
 
 int main(void)
@@ -400,7 +400,7 @@ int main(void)
         TEST(test_the_store_may_be_away),
         TEST(test_places),
     };
-    trace_begin();
+    golden_begin();
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

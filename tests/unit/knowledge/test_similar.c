@@ -443,7 +443,7 @@ static void test_the_size_is_limited(void **state)
 static void the_whole_trace(void **state)
 {
     (void)state;
-    trace_end("similar");
+    golden_end("similar");
 }
 
 int main(void)
@@ -458,7 +458,7 @@ int main(void)
         TEST(test_answers_expire),
         TEST(test_the_size_is_limited),
     };
-    trace_begin();
+    golden_begin();
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }
