@@ -1,10 +1,11 @@
 /* shoal_ask.h - the built-in flow: a command or a question in, actions as JSON and a reply out.
  *
- * An encoder finds out what a text wants, rules turn that into actions, and a small decoder words
- * the reply.  No action is carried out: the program that reads the JSON does that.  So an action
- * that should happen now has the "result" "simulated", one that should happen later "scheduled"
- * with "simulated":"yes"; the reply speaks as if the program had succeeded.  Answers to questions
- * are "done".  docs/ASK.md (installed under share/doc/shoal) describes the actions.
+ * A reader understands a text with the things of a home that it may mean, its plan becomes actions,
+ * and a small decoder words the reply.  No action is carried out: the program that reads the JSON
+ * does that.  So an action that should happen now has the "result" "simulated", one that should
+ * happen later "scheduled" with "simulated":"yes"; the reply speaks as if the program had
+ * succeeded.  Answers to questions are "done".  docs/ASK.md (installed under share/doc/shoal)
+ * describes the actions.
  *
  * Example: the actions of a command.
  *
@@ -61,17 +62,18 @@ struct shoal_ask_opts { /* zero means default */
     /* A file with the words, actions and lines of another home or workplace, read while opening
      * (models/home.md explains it).  NULL: the one of the models folder. */
     const char *table;
-    /* Your own engines instead of the models of the folder: the encoder must classify and tag, the
-     * reply engine generates.  They must outlive the flow and may be used for other tasks too.
+    /* Your own engines instead of the models of the folder: the reader writes plans, the reply
+     * engine generates.  They must outlive the flow and may be used for other tasks too.
      * NULL: opened here.  With a table and both engines no folder is needed. */
-    struct shoal_engine *encoder, *reply;
+    struct shoal_engine *reader, *reply;
     bool no_reply;                            /* no reply model: requests return actions only */
     uint32_t n_threads;                       /* 0: by the size of the models and the cores here */
     bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
     void *progress_ctx;
-    /* Your own model of the speech act, as encoder and reply above; NULL: opened here, if the table
-     * names one. */
-    struct shoal_engine *act;
+    void *unused; /* was a model of the speech act */
+    /* A home file (docs/HOME.md): the things that texts may be about.  NULL: the demo home of the
+     * models folder, with a table of your own none: things are then known by their words alone. */
+    const char *home;
 };
 
 /* Opens the models and checks their files against the manifest.  opts may be NULL.  On failure

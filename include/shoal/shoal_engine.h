@@ -82,6 +82,15 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
      * and are computed again; what is dropped is no longer seen. Not with a constraint or the
      * prompt's log-probabilities. SHOAL_EUNSUPPORTED: this engine cannot. */
     uint64_t context_shift;
+    /* Whether several tokens of an answer may be guessed from its prompt and its beginning and
+     * verified together; the answer is the same (enum shoal_drafts). */
+    uint64_t drafts;
+};
+
+enum shoal_drafts {
+    SHOAL_DRAFTS_AS_THEY_PAY, /* measured; native decoders only, others never */
+    SHOAL_DRAFTS_NEVER,
+    SHOAL_DRAFTS_ALWAYS, /* whenever something repeats, whatever it costs */
 };
 #define SHOAL_MAX_AVERAGE 8u
 
@@ -95,6 +104,7 @@ enum shoal_kind {
     SHOAL_KIND_SUMMARIZE = 1 << 5,  /* a short text for a long one */
     SHOAL_KIND_SCORE = 1 << 6,      /* numbers for numbers */
     SHOAL_KIND_TRANSCRIBE = 1 << 7, /* the words of a sound */
+    SHOAL_KIND_SPEAK = 1 << 8,      /* the sound of a text */
 };
 /* "classify", ...; a constant, NULL when kind is not one of the bits. */
 SHOAL_API const char *shoal_kind_name(enum shoal_kind kind);

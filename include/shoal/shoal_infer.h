@@ -1,4 +1,5 @@
-/* shoal_infer.h - specialists: classify, tag, embed, rerank, summarize, score, transcribe.
+/* shoal_infer.h - specialists: classify, tag, embed, rerank, summarize, score, transcribe,
+ * speak.
  *
  * An inference is a task like a generation: shoal_task_wait, _cancel and _free apply to it.
  *
@@ -53,15 +54,16 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     size_t document_bytes;
     const double *values; /* SCORE: rows one after the other.  NaN: missing */
     uint32_t n_values;
-    uint32_t n_columns;     /* SCORE: values of a row; 0: the model's own, or 1 */
-    const char *labels;     /* CLASSIFY, TAG: name of a label set; NULL: the model's default */
-    uint32_t dimensions;    /* EMBED: keep this many of the first dimensions; 0: all */
+    uint32_t n_columns;  /* SCORE: values of a row; 0: the model's own, or 1 */
+    const char *labels;  /* CLASSIFY, TAG: name of a label set; SPEAK: of a voice; NULL: the model's
+                            default */
+    uint32_t dimensions; /* EMBED: keep this many of the first dimensions; 0: all */
     uint32_t max_sentences; /* SUMMARIZE: 0: the model's default */
     uint32_t max_tokens;    /* SUMMARIZE, where text is generated; 0: the model's default */
     uint32_t beams;         /* SUMMARIZE, where text is generated; 1: no search; 0: the model's
                                default */
     float temperature;      /* SUMMARIZE, where text is generated: above 0 samples, by the seed */
-    uint64_t seed;
+    uint64_t seed;          /* SPEAK: another one, another tone */
     bool raw;             /* SCORE: before the objective's transform; RERANK: the logit; TRANSCRIBE:
                              hear all of it, whether somebody speaks or not */
     uint64_t deadline_ns; /* absolute, CLOCK_MONOTONIC; 0: none */
@@ -80,7 +82,13 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
                            this client submitted under the same name; NULL: a series of its own */
     uint32_t n_samples; /* TRANSCRIBE: at most 30 seconds; silence has an empty text */
     const int16_t *samples; /* one channel, 16,000 a second */
+    float speed;            /* SPEAK: 0.25 to 4; 0: 1, as the voice was trained */
+    float volume;           /* SPEAK: at most 4; 0: 1 */
+    uint64_t part; /* SPEAK: 1 to SHOAL_SPEAK_PARTS: only this part of the sound; 0: all.  The
+                      parts, one after the other, are the whole; late ones may be empty */
 };
+/* The first parts are short: they can be heard while the others are computed. */
+#define SHOAL_SPEAK_PARTS 4u
 
 struct shoal_label {
     const char *name;
@@ -119,10 +127,13 @@ struct shoal_result {
     const char *text;
     size_t text_bytes;
 
-    uint32_t n_tokens;                   /* of the input; TRANSCRIBE: frames */
+    uint32_t n_tokens;                   /* of the input; TRANSCRIBE: frames; SPEAK: sounds */
     bool truncated;                      /* the input was longer than the model can read */
     uint32_t batch;                      /* tasks that were computed together */
     uint64_t queue_ns, run_ns, total_ns; /* from submit */
+    /* SPEAK: one channel; none if there is nothing to say */
+    const int16_t *samples;
+    uint32_t n_samples, sample_rate;
 };
 
 /* Fails as shoal_task_submit does; SHOAL_EDEADLINE also when the queue and the measured speed say
@@ -136,7 +147,8 @@ SHOAL_API const struct shoal_result *shoal_task_result(const struct shoal_task *
 /* Label set i of a kind (CLASSIFY, TAG), the default first; NULL after the last. */
 SHOAL_API const char *shoal_label_set(const struct shoal_engine *engine, enum shoal_kind kind,
                                       uint32_t i);
-/* Label i of a set (NULL: the default), SCORE: name of output i; NULL after the last. */
+/* Label i of a set (NULL: the default), SCORE: name of output i, SPEAK: name of voice i; NULL after
+ * the last. */
 SHOAL_API const char *shoal_label(const struct shoal_engine *engine, enum shoal_kind kind,
                                   const char *set, uint32_t i);
 /* SCORE: name of value i of a row, NULL if it has none.  A row has info.dim values; 0: any number.

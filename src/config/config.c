@@ -14,6 +14,7 @@
 #include "base/file/file_open.h"
 #include "base/mem.h"
 #include "config/config_routes.h"
+#include "config/config_where.h"
 #include "depot/place_kind.h"
 #include "host/pack.h"
 
@@ -214,49 +215,46 @@ static bool is_redis_place(const char *p)
     return *p == '\0' || (*p == '/' && p[1] && p[1 + strspn(p + 1, "0123456789")] == '\0');
 }
 
-static int check_sessions(const struct config *c, const char *name, struct err *e)
+static int check_sessions(const struct config *c, const struct config_where *w)
 {
     const char *p = c->sessions_store;
-    const struct config_setting *s = config_settings_find(&c->set, "sessions.store");
-    if (!p || !s || strcmp(p, "off") == 0 || (strncmp(p, "sqlite:", 7) == 0 && p[7]) ||
+    if (!p || strcmp(p, "off") == 0 || (strncmp(p, "sqlite:", 7) == 0 && p[7]) ||
         (strncmp(p, "redis://", 8) == 0 && is_redis_place(p + 8)))
         return 0;
-    return err_set(e, SHOAL_EFORMAT,
-                   "%s:%u:%u: '%.100s' is not a session store: use sqlite:PATH, redis://HOST:PORT, "
-                   "redis://HOST:PORT/DB, or off",
-                   name, s->line, s->column, p);
+    return config_where_fail(w, "sessions.store", NULL,
+                             "'%.100s' is not a session store: use sqlite:PATH, redis://HOST:PORT, "
+                             "redis://HOST:PORT/DB, or off",
+                             p);
 }
 
 int config_parse(struct config *c, const char *text, size_t n, const char *name, struct err *e)
 {
+    const struct config_where at = {name, &c->set, e};
     int rc = config_read(c, &c->set, text, n, name, e);
     if (rc == 0)
-        rc = config_routes_finish(&c->router, &c->privacy, name, e);
+        rc = config_routes_finish(&c->router, &c->privacy, &at);
     if (rc == 0)
-        rc = config_deeds_finish(&c->deeds, &c->modbus, name, e);
+        rc = config_deeds_finish(&c->deeds, &c->modbus, &at);
     if (rc == 0)
-        rc = config_modbus_finish(&c->modbus, &c->things, name, e);
+        rc = config_modbus_finish(&c->modbus, &c->things, &at);
     if (rc == 0)
-        rc = config_flows_finish(&c->flows, &c->router, name, e);
+        rc = config_flows_finish(&c->flows, &c->router, &at);
     if (rc == 0)
-        rc = config_webhooks_finish(&c->webhooks, name, e);
+        rc = config_webhooks_finish(&c->webhooks, &at);
     if (rc == 0)
-        rc = check_sessions(c, name, e);
+        rc = check_sessions(c, &at);
+    if (rc == 0)
+        rc = config_tracing_check(&c->tracing, &c->set, name, e);
     for (uint32_t i = 0; rc == 0 && i < c->store_sources.n; i++)
         if (place_kind_find(c->store_sources.v[i]) < 0 &&
-            strcmp(c->store_sources.v[i], "none") != 0) {
-            const struct config_setting *s = config_settings_find(&c->set, "store.sources");
-            rc = err_set(e, SHOAL_EFORMAT,
-                         "%s:%u:%u: store.sources has '%.40s': use recipes, hub, oci, url, path or "
-                         "none",
-                         name, s ? s->line : 1, s ? s->column : 1, c->store_sources.v[i]);
-        }
-    if (rc == 0 && !c->tls_cert != !c->tls_key) {
-        const struct config_setting *s =
-            config_settings_find(&c->set, c->tls_cert ? "tls.cert" : "tls.key");
-        rc = err_set(e, SHOAL_EFORMAT, "%s:%u:%u: tls needs cert and key", name, s ? s->line : 1,
-                     s ? s->column : 1);
-    }
+            strcmp(c->store_sources.v[i], "none") != 0)
+            rc = config_where_fail(
+                &at, "store.sources", NULL,
+                "store.sources has '%.40s': use recipes, hub, oci, url, path or none",
+                c->store_sources.v[i]);
+    if (rc == 0 && !c->tls_cert != !c->tls_key)
+        rc = config_where_fail(&at, c->tls_cert ? "tls.cert" : "tls.key", NULL,
+                               "tls needs cert and key");
     return rc;
 }
 

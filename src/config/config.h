@@ -20,6 +20,7 @@
 #include "config/config_routes.h"
 #include "config/config_modbus.h"
 #include "config/config_things.h"
+#include "config/config_tracing.h"
 #include "config/config_webhooks.h"
 #include "host/admission.h"
 #include "host/registry.h"
@@ -61,10 +62,12 @@ struct config_cluster {
     uint32_t hedge_ms; /* requests with a deadline: delay until a second node is tried; 0: never */
     struct yaml_in_strs hedge_models; /* models it applies to; none: all */
     bool affinity;                    /* conversations stay on their node */
-    uint32_t controller;              /* enum config_controller: whether it may become controller */
-    uint32_t lease_ms;                /* lease of the controller; 0: the default of lease.h */
-    uint32_t scrub_ms;                /* how often the store is read again; 0: never */
-    char *snapshot;             /* file for the last desired state; NULL: in the cache folder */
+    size_t link;                      /* bytes a second between nodes; 0: measured */
+    uint32_t isolation;  /* of models that the controller assigns; 1: a process for each replica */
+    uint32_t controller; /* enum config_controller: whether it may become controller */
+    uint32_t lease_ms;   /* lease of the controller; 0: the default of lease.h */
+    uint32_t scrub_ms;   /* how often the store is read again; 0: never */
+    char *snapshot;      /* file for the last desired state; NULL: in the cache folder */
     struct yaml_in_strs labels; /* "gpu", "site=hall-3", for placement */
     unsigned roles;             /* roles of its certificate; 0: it has none */
 };
@@ -148,20 +151,24 @@ struct config {
     struct config_deeds deeds;       /* how actions are carried out */
     uint32_t demo;                   /* enum demo_mode: a simulated plant */
     struct config_webhooks webhooks; /* receivers of alarms */
-    struct config_flows flows;       /* graphs of steps */
-    char *manuals;                   /* collection that explains alarms; NULL: none */
-    char *alarms_file;               /* open alarms; NULL: in the state folder */
+    struct config_tracing tracing;
+    struct config_flows flows; /* graphs of steps */
+    char *manuals;             /* collection that explains alarms; NULL: none */
+    char *alarms_file;         /* open alarms; NULL: in the state folder */
     /* Folder of collections, NULL: the default; maximum passages, and up to which count search is
      * exact. */
     char *collections_dir;
     uint32_t collections_max_passages, collections_exact_passages;
     struct yaml_in_strs collections_watch; /* NAME=FOLDER */
+    struct yaml_in_strs documents;         /* collections behind /v1/process */
     char *similar_model;                   /* embeds prompts for the semantic cache; NULL: embed */
     /* Store of conversations, NULL: the default file; "off": none. */
     char *sessions_store, *sessions_key_file, *sessions_summary;
     uint32_t sessions_ttl_ms, sessions_tokens;
     bool watch;             /* read the file again when it changes */
     char *quota_file;       /* tokens of the day; NULL: in the cache folder */
+    char *wyoming;          /* address for Wyoming clients; NULL: none */
+    char *wake;             /* wake word or folder of one; NULL: none */
     char *home;             /* home file of the home flow, read at start; NULL: the demo */
     char *home_state;       /* file of states; NULL: in memory only */
     char *home_schedule;    /* file of schedules; NULL: in the state folder */
@@ -175,13 +182,13 @@ static inline struct admission_opts config_admission(const struct config *c)
     return (struct admission_opts){c->keys, c->n_keys, c->max_in_flight, NULL};
 }
 
-/* Does any model run in a process of its own? */
+/* May any model run in a process of its own? */
 static inline bool config_any_apart(const struct config *c)
 {
     for (uint32_t i = 0; i < c->n_models; i++)
         if (c->models[i].apart)
             return true;
-    return false;
+    return c->cluster.isolation == 1;
 }
 
 SHOAL_MUST_CHECK int config_create(struct config **out, struct err *e);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "config/config_modbus.h"
 #include "config/config_url.h"
+#include "config/config_where.h"
 #include "config/deed_text.h"
 #include "mqtt/mqtt_topic.h"
 #include "mqtt/payload.h"
@@ -83,40 +84,38 @@ int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct con
 }
 
 static int check_tag(const struct config_deed *k, const struct config_modbuses *modbus,
-                     const char *file, struct err *e)
+                     const struct config_where *w)
 {
     uint32_t at;
     const struct config_modbus_tag *t = config_modbus_find(modbus, k->tag, &at);
     if (!t)
-        return err_set(e, SHOAL_EFORMAT,
-                       "%s: deeds: there is no tag %.100s; modbus has controllers with tags, as in "
-                       "press.setpoint",
-                       file, k->tag);
+        return config_where_fail(w, "deeds[].tag", k->tag,
+                                 "there is no tag %.100s; modbus has controllers with tags, as in "
+                                 "press.setpoint",
+                                 k->tag);
     if (t->table != CONFIG_MODBUS_COIL && t->table != CONFIG_MODBUS_HOLDING)
-        return err_set(
-            e, SHOAL_EFORMAT,
-            "%s: deeds: the tag %.100s can only be read; coils and holding registers can "
-            "be set",
-            file, k->tag);
+        return config_where_fail(
+            w, "deeds[].tag", k->tag,
+            "the tag %.100s can only be read; coils and holding registers can be set", k->tag);
     return 0;
 }
 
 int config_deeds_finish(const struct config_deeds *c, const struct config_modbuses *modbus,
-                        const char *file, struct err *e)
+                        const struct config_where *w)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         const struct config_deed *k = &c->v[i];
-        int rc = k->via == CONFIG_DEED_MODBUS ? check_tag(k, modbus, file, e) : 0;
+        int rc = k->via == CONFIG_DEED_MODBUS ? check_tag(k, modbus, w) : 0;
         if (rc < 0)
             return rc;
         if (k->via == CONFIG_DEED_COMMAND && !yaml_in_strs_has(&c->commands, k->command.v[0]))
-            return err_set(e, SHOAL_EFORMAT,
-                           "%s: deeds: add %.100s to deeds_allow.commands to run it", file,
-                           k->command.v[0]);
+            return config_where_fail(w, "deeds[].command", k->command.v[0],
+                                     "add %.100s to deeds_allow.commands to run it",
+                                     k->command.v[0]);
         if (k->via == CONFIG_DEED_HTTP && !config_url_allowed(&c->hosts, k->server))
-            return err_set(e, SHOAL_EFORMAT,
-                           "%s: deeds: add %.100s to deeds_allow.hosts to call it", file,
-                           config_url_host(k->server));
+            return config_where_fail(w, "deeds[].url", k->url,
+                                     "add %.100s to deeds_allow.hosts to call it",
+                                     config_url_host(k->server));
     }
     return 0;
 }

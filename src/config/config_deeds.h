@@ -11,6 +11,7 @@
 
 #include "wire/yaml_in.h"
 
+struct config_where;
 struct config_modbuses;
 
 #define CONFIG_MAX_DEEDS 256u
@@ -48,8 +49,8 @@ struct config_deeds {
 int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_deeds *c);
 /* After the whole file was read: checks programs and hosts against the allowlists, and tags. */
 SHOAL_MUST_CHECK int config_deeds_finish(const struct config_deeds *c,
-                                         const struct config_modbuses *modbus, const char *file,
-                                         struct err *e);
+                                         const struct config_modbuses *modbus,
+                                         const struct config_where *w);
 void config_deeds_fini(struct config_deeds *c); /* the allowlists are freed by their keys */
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "config/config_url.h"
+#include "config/config_where.h"
 #include "mqtt/mqtt_topic.h"
 #include "pipeline/graph/graph_kind.h"
 #include "router/router.h"
@@ -376,7 +377,7 @@ static bool plugin_allowed(const struct yaml_in_strs *folders, const char *path)
 }
 
 int config_flows_finish(const struct config_flows *c, const struct router_table *t,
-                        const char *file, struct err *e)
+                        const struct config_where *w)
 {
     static const char *const lists[] = {"hosts", "topics", "commands", "plugins"};
     for (uint32_t i = 0; i < c->n_uses; i++) {
@@ -386,36 +387,38 @@ int config_flows_finish(const struct config_flows *c, const struct router_table 
                   : x->via == GRAPH_PLUGIN ? plugin_allowed(&c->plugins, x->what)
                                            : yaml_in_strs_has(&c->commands, x->what);
         if (!ok && x->via == GRAPH_PLUGIN)
-            return err_set(e, SHOAL_EFORMAT,
+            return err_set(w->e, SHOAL_EFORMAT,
                            "%s:%zu:%zu: add the folder of %.100s to flows_allow.plugins to use it",
-                           file, x->line, x->column, x->what);
+                           w->file, x->line, x->column, x->what);
         if (!ok)
-            return err_set(e, SHOAL_EFORMAT, "%s:%zu:%zu: add %.100s to flows_allow.%s to use it",
-                           file, x->line, x->column, x->what, lists[x->via]);
+            return err_set(w->e, SHOAL_EFORMAT,
+                           "%s:%zu:%zu: add %.100s to flows_allow.%s to use it", w->file, x->line,
+                           x->column, x->what, lists[x->via]);
     }
     for (uint32_t i = 0; i < t->n_routes; i++) {
         const struct router_route *r = &t->routes[i];
         if (r->flow && !config_flows_find(c, r->flow))
-            return err_set(e, SHOAL_EFORMAT,
-                           "%s: the route '%.80s' names the flow '%.80s', which "
-                           "is not in `flows`",
-                           file, r->name, r->flow);
+            return config_where_fail(w, "routes[].flow", r->flow,
+                                     "the route '%.80s' names the flow '%.80s', which is not in "
+                                     "`flows`",
+                                     r->name, r->flow);
         if (config_flows_find(c, r->name))
-            return err_set(e, SHOAL_EFORMAT, "%s: '%.80s' is the name of a flow and of a route",
-                           file, r->name);
+            return config_where_fail(w, "routes[].name", r->name,
+                                     "'%.80s' is the name of a flow and of a route", r->name);
     }
     for (uint32_t i = 0; i < t->n_known; i++)
         if (config_flows_find(c, t->known[i].name))
-            return err_set(e, SHOAL_EFORMAT, "%s: '%.80s' is the name of a flow and of a model",
-                           file, t->known[i].name);
+            return config_where_fail(w, "flows[].name", t->known[i].name,
+                                     "'%.80s' is the name of a flow and of a model",
+                                     t->known[i].name);
     if (!c->process || strcmp(c->process, "ask") == 0 || config_flows_find(c, c->process))
         return 0;
     for (uint32_t i = 0; i < t->n_routes; i++)
         if (t->routes[i].flow && strcmp(t->routes[i].name, c->process) == 0)
             return 0;
-    return err_set(e, SHOAL_EFORMAT,
-                   "%s: process.flow is '%.80s', which is neither a flow nor a route with one",
-                   file, c->process);
+    return config_where_fail(
+        w, "process.flow", c->process,
+        "process.flow is '%.80s', which is neither a flow nor a route with one", c->process);
 }
 
 void config_flows_fini(struct config_flows *c)

@@ -62,6 +62,7 @@ struct config_flows {
     char *process; /* flow of /v1/process; NULL: ask */
 };
 
+struct config_where;
 struct router_table;
 
 int config_flows_take_input(struct yaml_in *r, yaml_node_t *at, void *item, void *flow);
@@ -73,7 +74,7 @@ SHOAL_MUST_CHECK int config_flows_take(struct yaml_in *r, yaml_node_t *at, struc
                                        struct config_flows *c);
 /* After the whole file was read: calls must be allowed, and names must be known and unique. */
 SHOAL_MUST_CHECK int config_flows_finish(const struct config_flows *c, const struct router_table *t,
-                                         const char *file, struct err *e);
+                                         const struct config_where *w);
 void config_flows_fini(struct config_flows *c); /* strings of keys are freed by the keys */
 /* NULL: there is none of this name. */
 struct graph *config_flows_find(const struct config_flows *c, const char *name);

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "config/config_things.h"
+#include "config/config_where.h"
 #include "things/things.h"
 
 uint32_t config_modbus_width(const struct config_modbus_tag *t)
@@ -122,16 +123,16 @@ static bool has_sensor(const struct config_things *things, const char *name)
 }
 
 int config_modbus_finish(const struct config_modbuses *c, const struct config_things *things,
-                         const char *file, struct err *e)
+                         const struct config_where *w)
 {
     for (uint32_t i = 0; i < c->n; i++)
         for (uint32_t k = 0; k < c->v[i].n_tags; k++) {
             const struct config_modbus_tag *t = &c->v[i].tags[k];
             if (t->sensor && !has_sensor(things, t->sensor))
-                return err_set(e, SHOAL_EFORMAT,
-                               "%s: modbus: the tag %.60s.%.60s is of the sensor '%.60s', which "
-                               "sensors does not have",
-                               file, c->v[i].name, t->name, t->sensor);
+                return config_where_fail(w, "modbus[].tags[].sensor", t->sensor,
+                                         "the tag %.60s.%.60s is of the sensor '%.60s', which "
+                                         "sensors does not have",
+                                         c->v[i].name, t->name, t->sensor);
         }
     return 0;
 }

@@ -10,6 +10,7 @@
 
 #include "wire/yaml_in.h"
 
+struct config_where;
 struct config_things;
 
 #define CONFIG_MAX_MODBUS 32u
@@ -68,8 +69,8 @@ void config_modbus_drop(void *item); /* an entry that was not taken: its tags */
 void config_modbus_fini(struct config_modbuses *c);
 /* After the whole file was read: the sensors of tags must exist. */
 SHOAL_MUST_CHECK int config_modbus_finish(const struct config_modbuses *c,
-                                          const struct config_things *things, const char *file,
-                                          struct err *e);
+                                          const struct config_things *things,
+                                          const struct config_where *w);
 /* The registers, or coils, of a tag. */
 uint32_t config_modbus_width(const struct config_modbus_tag *t);
 /* "CONTROLLER.TAG"; NULL: there is none.  *at: the controller. */

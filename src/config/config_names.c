@@ -51,6 +51,7 @@ static const struct {
     {"flows[].steps[].labels", NAMES_LABELS, "model", "intent"},
     {"flows[].steps[].collection", NAMES_COLLECTION, NULL, NULL},
     {"alarms.manuals", NAMES_COLLECTION, NULL, NULL},
+    {"process.documents", NAMES_COLLECTION, NULL, NULL},
     {"sensors[].machine", NAMES_MACHINE, NULL, NULL},
 };
 
@@ -254,6 +255,19 @@ static int check_route_name(struct checking *x, const struct config_setting *s)
                  : 0;
 }
 
+static int check_broker(struct checking *x, const struct config_setting *s)
+{
+    static const struct {
+        const char *key, *what;
+    } need[] = {{"mqtt.subscribe[].topic", "a subscription"},
+                {"deeds[].topic", "via: mqtt"},
+                {"deeds[].state", "a state"}};
+    for (size_t i = 0; i < sizeof(need) / sizeof(need[0]); i++)
+        if (strcmp(s->key->path, need[i].key) == 0)
+            return wrong(x, s, "%.100s: %s needs 'mqtt.broker'", s->path, need[i].what);
+    return 0;
+}
+
 static int check_all(struct checking *x)
 {
     const struct config_settings *set = &x->config->set;
@@ -269,9 +283,8 @@ static int check_all(struct checking *x)
         }
         if (rc == 0 && strcmp(s->key->path, "routes[].name") == 0)
             rc = check_route_name(x, s);
-        if (rc == 0 && !x->config->mqtt.broker &&
-            strcmp(s->key->path, "mqtt.subscribe[].topic") == 0)
-            rc = wrong(x, s, "%.100s: a subscription needs 'mqtt.broker'", s->path);
+        if (rc == 0 && !x->config->mqtt.broker)
+            rc = check_broker(x, s);
     }
     return rc;
 }

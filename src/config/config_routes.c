@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "config/config_where.h"
 #include "privacy/pii.h"
 
 /* ---- copies ---- */
@@ -259,30 +260,30 @@ static bool does_something(const struct privacy_policy *p)
 }
 
 int config_routes_finish(struct router_table *t, const struct config_routes_privacy *privacy,
-                         const char *file, struct err *e)
+                         const struct config_where *w)
 {
     struct err inner = {0};
     int rc = fill_privacy(&t->privacy, privacy, &inner);
     if (rc < 0)
-        return err_set(e, rc, "%s: %s", file, inner.msg);
+        return err_set(w->e, rc, "%s: %s", w->file, inner.msg);
     t->private = does_something(&t->privacy);
     for (uint32_t i = 0; i < t->n_routes; i++) {
         struct router_route *r = &t->routes[i];
         t->private |= does_something(&r->privacy);
         if (router_model_named(t->known, t->n_known, r->name))
-            return err_set(e, SHOAL_EFORMAT, "%s: '%.80s' is the name of a model and of a route",
-                           file, r->name);
+            return config_where_fail(w, "routes[].name", r->name,
+                                     "'%.80s' is the name of a model and of a route", r->name);
         for (uint32_t k = 0; k < r->ensemble.n_models; k++)
             if (is_route(t, r->ensemble.models[k]))
-                return err_set(
-                    e, SHOAL_EFORMAT,
-                    "%s: '%.80s' in the %s of the route '%.80s' is a route: name a model", file,
+                return config_where_fail(
+                    w, "routes[].name", r->name,
+                    "'%.80s' in the %s of the route '%.80s' is a route: name a model",
                     r->ensemble.models[k], ensemble_name(r->ensemble.kind), r->name);
         for (uint32_t k = 0; k < r->n_models; k++) {
             const struct router_model *m =
                 router_model_named(t->known, t->n_known, r->models[k].name);
             if (m && inherit(&r->models[k], m) < 0)
-                return err_set(e, SHOAL_ENOMEM, "%s: out of memory", file);
+                return err_set(w->e, SHOAL_ENOMEM, "%s: out of memory", w->file);
         }
     }
     return 0;

@@ -10,6 +10,7 @@
 #include "router/router.h"
 #include "wire/yaml_in.h"
 
+struct config_where;
 struct config_routes_model { /* an entry of routes[].models */
     char *name;
     double quality, cost, watts;
@@ -59,6 +60,6 @@ SHOAL_MUST_CHECK int config_routes_meet(struct router_table *t, const char *name
  * the global settings. */
 SHOAL_MUST_CHECK int config_routes_finish(struct router_table *t,
                                           const struct config_routes_privacy *privacy,
-                                          const char *file, struct err *e);
+                                          const struct config_where *w);
 
 #endif

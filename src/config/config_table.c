@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "config/config_key.h"
+#include "cluster/shard/shard_plan.h"
 #include "config/config_routes.h"
 #include "config/config_things.h"
 #include "ensemble/confidence_file.h"
@@ -18,8 +19,8 @@
 
 struct model_keys {
     struct registry_spec spec;
-    char *name, *path, *task, *labels, *cpus, *calibration;
-    uint32_t kv, isolation, cache, nice; /* kv, isolation, cache: which choice */
+    char *name, *path, *task, *labels, *cpus, *calibration, *shard;
+    uint32_t kv, drafts, isolation, cache, nice; /* which choice, but for nice */
     bool lazy;
     struct config_routes_model facts; /* name is not used: it is the model's */
 };
@@ -52,6 +53,7 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
 {
     struct model_keys *k = item;
     struct registry_apart_opts *o = &k->spec.apart_opts;
+    struct shard_want want = {.mode = SHARD_NONE};
     struct err inner = {0};
     k->spec.apart = k->isolation == 1;
     k->spec.shares_cache = k->cache == 1;
@@ -61,6 +63,12 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
         return yaml_in_fail(r, at, "context_shift does not work with isolation: process");
     if (k->lazy && k->spec.standby)
         return yaml_in_fail(r, at, "a standby is loaded: it cannot be lazy");
+    if (k->shard && shard_want_read(&want, k->shard, &inner) < 0)
+        return yaml_in_fail(r, at, "%.200s", inner.msg);
+    if (want.mode != SHARD_NONE && k->spec.apart)
+        return yaml_in_fail(r, at, "shard does not work with isolation: process");
+    if (want.mode != SHARD_NONE)
+        snprintf(k->spec.shard, sizeof(k->spec.shard), "%s", k->shard);
     o->nice = (int32_t)k->nice;
     if (k->cpus && !read_cpus(k->cpus, o->cpus, sizeof(o->cpus) * 8))
         return yaml_in_fail(r, at, "cpus must be a list such as 2-3 or 0,2,4-7");
@@ -69,6 +77,7 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     k->spec.task = k->task;
     k->spec.labels = k->labels;
     k->spec.kv_q8 = k->kv == 1;
+    k->spec.no_drafts = k->drafts == 1;
     k->spec.pinned = !k->lazy;
     struct config *c = parent;
     if (k->calibration && confidence_file_read(&k->spec.calibration, k->calibration, &inner) < 0)
@@ -196,6 +205,13 @@ const struct config_key config_keys[] = {
     ROW("listen", STRS, AT(listen), NULL, 0, CONFIG_MAX_LISTEN, START,
         "Addresses for clients: HOST:PORT or unix:PATH. Port 0 takes a free one. Default: "
         "127.0.0.1:8080 for `shoal serve` and `shoal gateway`, none for `shoal node`."),
+    ROW("wyoming", STR, AT(wyoming), NULL, 0, 0, START,
+        "Address for Wyoming, the protocol of Home Assistant's voice services (docs/VOICE.md): "
+        "tcp://HOST:PORT. It has no keys: whoever reaches the address may use it. Default: off."),
+    ROW("wake", STR, AT(wake), NULL, 0, 0, START,
+        "Wake word of /v1/voice and Wyoming (docs/VOICE.md): \"hey shoal\", or the folder of "
+        "another "
+        "one, with a slash. Default: off."),
     ROW("threads", U32, AT(threads), NULL, 0, 64, START,
         "Number of event loops. Default: 1; 2 from 8 cores, 4 from 16. Most cores are left to the "
         "models."),
@@ -235,6 +251,9 @@ const struct config_key config_keys[] = {
         "Whether an answer with `max_tokens` may be longer than `context`: when it is full, the "
         "start of the prompt (up to a quarter) and the later half of the rest stay, and the rest "
         "is forgotten. Not for structured answers, and not with `isolation: process`."),
+    CHOICE("models[].drafts", MODEL(drafts), "auto|never", "auto", START,
+           "Whether tokens that repeat the prompt or the answer are guessed and verified together, "
+           "as far as that is measured to be faster. The answer is the same."),
     CHOICE("models[].kv", MODEL(kv), "f16|q8", "f16", START,
            "Numbers of its KV cache: 16 bits, or 8 bits with a scale for each block."),
     ROW("models[].streams", U32, MODEL(spec.max_streams), "4096", 1, 1048576, START,
@@ -253,6 +272,10 @@ const struct config_key config_keys[] = {
         "and stays loaded."),
     ROW("models[].standby", BOOL, MODEL(spec.standby), "false", 0, 0, START,
         "In a shoal: keep it loaded, and answer only when no other node can. Not with `lazy`."),
+    ROW("models[].shard", STR, MODEL(shard), NULL, 0, 0, START,
+        "In a shoal with certificates: other nodes compute some of its layers. `auto`: if it does "
+        "not fit this node, or is at least 15 % faster so; `layers:2` or `layers:2..4`: over that "
+        "many nodes, with this one; `none`. The answers are the same."),
     ROW("models[].priority", I32, MODEL(spec.priority), "0", -1000, 1000, START,
         "When memory is short, models with a lower number are unloaded first."),
     CHOICE("models[].isolation", MODEL(isolation), "none|process", "none", START,
@@ -612,6 +635,9 @@ const struct config_key config_keys[] = {
     ROW("process.flow", STR, AT(flows.process), NULL, 0, 0, LIVE,
         "Name of a flow, or of a route with one, for requests that name none. Default: `ask`, the "
         "home flow."),
+    ROW("process.documents", STRS, AT(documents), NULL, 0, 8, START,
+        "Collections (docs/RETRIEVAL.md) that answer what the home flow cannot: with the sentence "
+        "that answers, or \"I don't know\"."),
 
     ITEMS("keys", struct key_keys, CONFIG_MAX_KEYS, take_key,
           "Keys of clients. None: everyone who can reach the server may use it."),
@@ -780,6 +806,25 @@ const struct config_key config_keys[] = {
     ROW("log_requests", BOOL, AT(log_requests), "true", 0, 0, LIVE,
         "One line in the log for each request, without its text."),
 
+    MAP("tracing", "Where requests spend their time (docs/TRACING.md)."),
+    ROW("tracing.keep", U32, AT(tracing.keep), "256", 0, 65536, START,
+        "The last traces, for `shoal trace`. 0: none are kept, and without an endpoint nothing is "
+        "traced."),
+    ROW("tracing.endpoint", STR, AT(tracing.endpoint), NULL, 0, 0, START,
+        "OpenTelemetry collector that gets traces: http[s]://HOST:PORT, OTLP over HTTP. Default: "
+        "that of OTEL_EXPORTER_OTLP_ENDPOINT, if it is set."),
+    ROW("tracing.sample", SHARE, AT(tracing.sample), "1", 0, 1, START,
+        "Share of traces that the collector gets, of those that begin here. Others follow their "
+        "callers."),
+    ROW("tracing.slow", MS, AT(tracing.slow_ms), "0s", 0, 0, START,
+        "The collector also gets every trace of this length. Those that failed it gets anyway. 0: "
+        "by no length."),
+    ROW("tracing.service", STR, AT(tracing.service), NULL, 0, 0, START,
+        "Name of this server in traces. Default: OTEL_SERVICE_NAME, or shoal."),
+    ROW("tracing.headers", STRS, AT(tracing.headers), NULL, 0, 16, START,
+        "Headers for the collector, each `name: value`, such as a key."),
+    ROW("tracing.ca", STR, AT(tracing.ca), NULL, 0, 0, START,
+        "PEM file of the CA of the collector. Default: those of the system."),
     MAP("mqtt", "Connection to an MQTT 5 broker, and its uses (docs/MQTT.md)."),
     ROW("mqtt.broker", STR, AT(mqtt.broker), NULL, 0, 0, START,
         "mqtt://HOST:PORT, or mqtts://HOST:PORT with TLS. None: no MQTT."),
@@ -1077,6 +1122,14 @@ const struct config_key config_keys[] = {
     ROW("cluster.affinity", BOOL, AT(cluster.affinity), "true", 0, 0, START,
         "Whether a conversation, and whatever else begins alike, is sent to the node that has read "
         "its beginning."),
+    ROW("cluster.link", BYTES, AT(cluster.link), "0", 0, 0, START,
+        "Bytes a second of the network between nodes: whether the computed prompt of a "
+        "conversation "
+        "that moves is fetched, or computed again. 0: measured."),
+    CHOICE("cluster.isolation", AT(cluster.isolation), "none|process", "none", START,
+           "Whether each replica of a model that the controller assigns to this node runs in a "
+           "process of its own; with several replicas on a node, one continues what another's "
+           "crash interrupted."),
     CHOICE("cluster.controller", AT(cluster.controller), "auto|never", "auto", START,
            "Whether it may become controller. `auto`: if its certificate has the role."),
     ROW("cluster.lease", MS, AT(cluster.lease_ms), NULL, 0, 300000, START,

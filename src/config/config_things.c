@@ -90,6 +90,9 @@ int config_things_take_sensor(struct yaml_in *r, yaml_node_t *at, void *item,
         return yaml_in_fail(r, at, "normal must be a range such as 2.5..7, ..7 or 2.5..");
     if (k->limits && !config_things_range(k->limits, &o.limit_low, &o.limit_high))
         return yaml_in_fail(r, at, "limits must be a range such as 2.5..7, ..7 or 2.5..");
+    for (uint32_t i = 0; i < c->n_sensors; i++)
+        if (strcmp(c->sensors[i].name, k->name) == 0)
+            return yaml_in_fail(r, at, "two sensors are named '%.60s'", k->name);
     struct things_sensor_opts *s = grow((void **)&c->sensors, c->n_sensors, sizeof(*s));
     if (!s)
         return no_memory(r);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "config/config_url.h"
+#include "config/config_where.h"
 
 int config_webhooks_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_webhooks *c)
 {
@@ -25,13 +26,13 @@ int config_webhooks_take(struct yaml_in *r, yaml_node_t *at, void *item, struct 
     return 0;
 }
 
-int config_webhooks_finish(const struct config_webhooks *c, const char *file, struct err *e)
+int config_webhooks_finish(const struct config_webhooks *c, const struct config_where *w)
 {
     for (uint32_t i = 0; i < c->n; i++)
         if (!config_url_allowed(&c->hosts, c->v[i].server))
-            return err_set(e, SHOAL_EFORMAT,
-                           "%s: alarms.webhooks: add %.100s to alarms.allow to call it", file,
-                           config_url_host(c->v[i].server));
+            return config_where_fail(w, "alarms.webhooks[].url", c->v[i].url,
+                                     "add %.100s to alarms.allow to call it",
+                                     config_url_host(c->v[i].server));
     return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #define CONFIG_MAX_WEBHOOKS 8u
 
+struct config_where;
 struct config_webhook {
     char *url;
     char *server, *path; /* of the URL: "http[s]://HOST:PORT", "/..." */
@@ -30,8 +31,8 @@ struct config_webhooks {
 
 int config_webhooks_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_webhooks *c);
 /* After the whole file was read: checks hosts against the allowlist. */
-SHOAL_MUST_CHECK int config_webhooks_finish(const struct config_webhooks *c, const char *file,
-                                            struct err *e);
+SHOAL_MUST_CHECK int config_webhooks_finish(const struct config_webhooks *c,
+                                            const struct config_where *w);
 void config_webhooks_fini(struct config_webhooks *c); /* the list of hosts is freed by keys */
 
 #endif

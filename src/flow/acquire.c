@@ -102,6 +102,8 @@ void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind)
                                        .version = a->version,
                                        .epoch = a->epoch,
                                        .key = a->key,
+                                       .beginnings = a->beginnings,
+                                       .n_beginnings = a->n_beginnings,
                                        .any = a->any};
     int rc = registry_get_wanted(all, &want, &m, &a->wait, &e);
     if (rc == SHOAL_EBUSY) { /* on_loaded runs on this thread: not before we return */

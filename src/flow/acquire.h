@@ -18,10 +18,12 @@ struct acquire {
     /* Called once, at the end.  m is held; NULL: no model, and `failed` was called or the
      * request was cancelled. */
     void (*ready)(struct acquire *a, struct registry_model *m);
-    bool any;               /* a model in its own process is acceptable */
-    const uint8_t *version; /* SHA-256 of the model that must be there; NULL: any */
-    const char *key;        /* as in registry_want */
-    uint64_t epoch;         /* of the request */
+    bool any;                   /* a model in its own process is acceptable */
+    const uint8_t *version;     /* SHA-256 of the model that must be there; NULL: any */
+    const char *key;            /* as in registry_want */
+    uint64_t epoch;             /* of the request */
+    const uint64_t *beginnings; /* as in registry_want */
+    uint32_t n_beginnings;
     /* Called at most once, before ready; the model may still be loading then. */
     void (*failed)(struct acquire *a, const struct failure *f);
     /* private */

@@ -247,7 +247,8 @@ static const struct ask_plan *copy_plan(struct copying *c, const struct ask_plan
                             .clauses = clauses,
                             .n_clauses = plan->n_clauses,
                             .contexts = copy_texts(c, plan->contexts, plan->n_contexts),
-                            .n_contexts = plan->n_contexts};
+                            .n_contexts = plan->n_contexts,
+                            .open = plan->open};
     return c->arena->rc < 0 || c->failed ? NULL : to;
 }
 

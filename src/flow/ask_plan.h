@@ -65,6 +65,14 @@ struct ask_plan_clause { /* a part of the text, as the models understood it; no 
     uint32_t n_entities;
 };
 
+/* What a plan leaves open: another application may know it. Only for sinks in this process; nothing
+ * carries it to another node. */
+enum ask_plan_open {
+    ASK_PLAN_SETTLED,
+    ASK_PLAN_TALK,     /* it may be a question, and the plan has something to say to it */
+    ASK_PLAN_QUESTION, /* a question that it cannot answer */
+};
+
 struct ask_plan {
     const struct ask_plan_action *const *actions;
     uint32_t n_actions;
@@ -72,6 +80,7 @@ struct ask_plan {
     uint32_t n_clauses;
     const char *const *contexts; /* facts for the reply model: each is one generation */
     uint32_t n_contexts;
+    enum ask_plan_open open;
 };
 
 struct ask_plan_step { /* steps with their times, for --explain and the page's waterfall */

@@ -18,6 +18,7 @@
 
 struct app;
 struct dispatch;
+struct page_source;
 struct registry_model;
 struct registry;
 struct router_table;
@@ -68,6 +69,7 @@ struct flow_owner {
     struct dispatch *once;     /* takes requests with an idempotency key; NULL: keys are ignored */
     struct dispatch *dispatch; /* remote destinations of requests; NULL: all are answered here */
     struct dispatch *apart;    /* for isolated models; NULL: there are none */
+    struct page_source *pages; /* brings pages of prompts from other nodes; NULL: none does */
     struct dispatch *flows;    /* takes requests whose model is a flow; NULL: there are none */
     const struct router_table *routes; /* see routing.h; NULL: none.  Replaced by reloads */
     struct routing_source *replicas;   /* replicas on other nodes; NULL: there are none */

@@ -6,9 +6,11 @@
 
 #include "flow/acquire.h"
 #include "flow/calibrated.h"
+#include "flow/flow_trace.h"
 #include "flow/pool.h"
 
 #define INLINE_BYTES ((size_t)4 << 10) /* shorter inputs are submitted on the owner's thread */
+#define MAX_TRACED 8u                  /* inputs of a request with spans of their own */
 #define INLINE_INPUTS 256u             /* more go to the pool */
 #define MAX_AHEAD 128u /* maximum inputs submitted at a time: others need the engine too */
 
@@ -139,6 +141,8 @@ static int count_results(struct inference *f)
     int rc = f->rc;
     for (uint32_t i = 0; i < f->request->infer.n_inputs && f->tasks[i]; i++) {
         const struct shoal_result *r = result_of(f, i);
+        if (i < MAX_TRACED)
+            flow_trace_result(&f->request->spans, f->model->name, r);
         histogram_add(&m->queue, r->queue_ns);
         histogram_add(&m->total, r->total_ns);
         counter_add(&m->prompt_tokens, r->n_tokens);
@@ -284,6 +288,8 @@ static struct shoal_infer_opts options_of(struct inference *f)
                                      .max_tokens = q->max_tokens,
                                      .beams = q->beams,
                                      .raw = q->raw,
+                                     .speed = q->speed,
+                                     .volume = q->volume,
                                      .whole = q->whole,
                                      .deadline_ns = r->deadline_ns,
                                      .priority = who.priority,
@@ -336,6 +342,7 @@ static int submit_one(struct inference *f, struct shoal_infer_opts *o, uint32_t 
         o->n_values = in->n_values;
         o->samples = in->samples;
         o->n_samples = in->n_samples;
+        o->part = in->part;
         if (f->rows) /* the model reads any number of values: an input is one row */
             o->n_columns = in->n_values;
         if (in->ids)

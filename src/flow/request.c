@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "wire/json_nul.h"
 
 #define KEPT_BYTES ((size_t)16 << 10) /* memory kept by a request for reuse */
 
@@ -21,6 +22,7 @@ void request_destroy(struct request *r)
 {
     if (!r)
         return;
+    trace_unref(r->spans.trace);
     arena_fini(&r->arena);
     mem_free(r);
 }
@@ -28,15 +30,26 @@ void request_destroy(struct request *r)
 void request_reset(struct request *r)
 {
     struct arena kept = r->arena;
+    trace_unref(r->spans.trace);
     arena_reset(&kept, KEPT_BYTES);
     memset(r, 0, sizeof(*r));
     r->arena = kept;
 }
 
+void request_trace(struct request *r, const struct trace_at *at)
+{
+    struct trace *before = r->spans.trace;
+    r->spans = *at;
+    (void)trace_ref(at->trace);
+    trace_unref(before);
+}
+
 void request_borrow(struct request *to, const struct request *from)
 {
     struct arena own = to->arena;
+    trace_unref(to->spans.trace);
     *to = *from;
+    (void)trace_ref(to->spans.trace);
     to->arena = own;
     to->held_epoch = 0; /* `from` holds it */
 }
@@ -55,6 +68,10 @@ const char *request_copy(struct request *r, const char *p, size_t n)
 const char *request_copy_utf8(struct request *r, const char *p, size_t n, size_t *n_out)
 {
     size_t len;
+    if (r->nul_hidden)
+        p = json_nul_text(&r->arena, p, n, &n);
+    if (!p)
+        return NULL; /* request_rc tells */
     const char *good = utf8_repaired(&r->arena, p, n, &len);
     if (n_out)
         *n_out = len;
@@ -77,12 +94,17 @@ uint64_t request_stay_key(const struct request *r)
     return r->from;
 }
 
+uint64_t request_client_id(const struct request_client *c)
+{
+    size_t n = strnlen(c->name, sizeof(c->name));
+    return n > 0 ? hash_bytes(c->name, n, 0) | 1u : 0;
+}
+
 struct fair_who request_who(const struct request *r)
 {
-    size_t n = strnlen(r->client.name, sizeof(r->client.name));
     int64_t priority = (int64_t)r->client.priority + r->priority;
     priority = priority < INT32_MIN ? INT32_MIN : priority > INT32_MAX ? INT32_MAX : priority;
-    return (struct fair_who){.client = n > 0 ? hash_bytes(r->client.name, n, 0) | 1u : 0,
+    return (struct fair_who){.client = request_client_id(&r->client),
                              .weight = r->client.weight,
                              .priority = (int32_t)priority};
 }

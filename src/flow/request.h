@@ -20,6 +20,7 @@
 #include "engine/estimate.h"
 #include "flow/stage.h"
 #include "shoal/shoal.h"
+#include "trace/trace.h"
 
 struct privacy_policy;
 struct router_tag;
@@ -121,6 +122,7 @@ struct request_input {
     uint32_t n_values;
     const int16_t *samples; /* TRANSCRIBE: one channel, 16,000 a second */
     uint32_t n_samples;
+    uint32_t part; /* SPEAK: of the sound; 0: all */
 };
 
 struct request_infer {
@@ -136,6 +138,7 @@ struct request_infer {
     uint64_t seed;
     const char *stream; /* SCORE: the rows continue this stream of the client; NULL: none */
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;
+    float speed, volume; /* SPEAK: 0: 1 */
     bool raw;
     bool whole; /* refuse an input that is too long, instead of truncating it */
 };
@@ -145,6 +148,8 @@ struct request_ask {
     const char *confirm; /* token of actions to carry out now; NULL: none */
     const char *room;    /* where the speaker is; NULL: not known */
     bool explain, reply;
+    bool dry;    /* only the plan: nothing is carried out or remembered */
+    float heard; /* confidence of the recognizer that heard the text; 0: it was typed */
 };
 
 /* Of a model's tokenizer. */
@@ -168,9 +173,9 @@ struct request_client { /* the requesting client */
 struct request {
     struct arena arena;
     char id[64];
-    char trace[64];   /* traceparent, or "" */
-    char session[64]; /* its conversation or device, or "" */
-    bool remembered;  /* session is a conversation that is kept: see knowledge/sessions.h */
+    struct trace_at spans; /* held; where layers tell how long they took */
+    char session[64];      /* its conversation or device, or "" */
+    bool remembered;       /* session is a conversation that is kept: see knowledge/sessions.h */
     struct request_client client;
     uint64_t from;          /* its client's address, as a hash; 0: not known */
     bool has_once_key;      /* once_key: the client's idempotency key and its name, as a hash */
@@ -192,12 +197,18 @@ struct request {
     bool dry;          /* decide, but do not run */
     bool streams;      /* the client reads the answer as it is generated */
     bool shares_cache; /* cached prefixes and answers of all clients are used, and kept for all */
-    bool no_cache;     /* the answer is neither cached nor taken from a cache */
-    bool screened;     /* already searched for personal data (privacy_run.h) */
-    bool marked;       /* its texts contain pseudonyms, which only its client can resolve */
-    bool here;         /* must not leave this server */
-    bool truncates; /* a chat that is too long for its model may lose its oldest turns (fit_sink.h)
-                     */
+    /* The node that has read most of its prompt, with what part of it, 0 to 1; "": none. */
+    char pages_from[160], pages_name[128];
+    double pages_part;
+    const uint64_t *beginnings; /* of its prompt, as in registry_want; in the arena */
+    uint32_t n_beginnings;
+    bool no_cache;   /* the answer is neither cached nor taken from a cache */
+    bool screened;   /* already searched for personal data (privacy_run.h) */
+    bool marked;     /* its texts contain pseudonyms, which only its client can resolve */
+    bool here;       /* must not leave this server */
+    bool truncates;  /* a chat that is too long for its model may lose its oldest turns (fit_sink.h)
+                      */
+    bool nul_hidden; /* texts are copied from a tree of json_nul.h */
     bool whole_calls; /* tool calls are reported when they are complete */
     /* Applies when the request leaves this server; set by the stage before STAGE_LEAVE. */
     const struct privacy_policy *leaving;
@@ -219,6 +230,9 @@ struct request *request_create(void);
 void request_destroy(struct request *r); /* NULL is fine */
 /* Empties a request for reuse; keeps a little of its memory. */
 void request_reset(struct request *r);
+
+/* Its spans belong there, too. */
+void request_trace(struct request *r, const struct trace_at *at);
 
 /* Makes `to` equal to `from`, sharing its memory: `from` must outlive it. */
 void request_borrow(struct request *to, const struct request *from);
@@ -250,7 +264,9 @@ static inline const char *request_key(const struct request *r)
  * client, else of an address. */
 uint64_t request_stay_key(const struct request *r);
 
-/* The client as engines see it: clients with the same name are one. */
+/* Its number for engines: clients with the same name are one; 0: it has none. */
+uint64_t request_client_id(const struct request_client *c);
+/* The client as engines see it. */
 struct fair_who request_who(const struct request *r);
 
 static inline enum shoal_kind request_tokens_kind(const struct request_tokens *q)

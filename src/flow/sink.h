@@ -57,7 +57,7 @@ struct sink_start {
     uint32_t n_dropped; /* messages of the client that the model does not see: too many for it */
     bool private;       /* the answer repeats personal data of the client: it must not be stored */
     enum tool_format tools; /* how the model writes tool calls; NONE: the request has no tools */
-    /* For generate_memo; NULL: the cache is off, or that of another node. */
+    /* For generate_memo; NULL: this answer is not cached, or by another node. */
     const uint8_t *question;
     uint64_t slot;
 };

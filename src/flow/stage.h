@@ -36,6 +36,7 @@ struct stage_way {
     void (*pass_on)(struct flow_owner *o, struct request *r, struct sink *s);
     uint32_t next;         /* enum stage */
     struct stage_log *log; /* NULL: nobody asked for an explanation */
+    uint32_t span, below;  /* of the present stage, and of all of them: see trace/trace.h */
 };
 
 #endif

@@ -77,13 +77,27 @@ static const struct {
 };
 /* clang-format on */
 
+/* The span of the stage before ends, and another begins, which is that of the first stage that
+ * takes the request. */
+static void next_span(struct request *r)
+{
+    if (!r->spans.trace)
+        return;
+    const uint64_t now = clock_ns();
+    trace_end(r->spans.trace, r->way.span, now);
+    r->way.span = trace_begin(r->spans.trace, r->way.below, "stage", now);
+    r->spans.span = r->way.span;
+}
+
 static void pass_on(struct flow_owner *o, struct request *r, struct sink *s)
 {
     struct stage_log *log = r->way.log;
+    next_span(r);
     while (r->way.next < STAGE_N) {
         uint32_t i = r->way.next++;
         if (log)
             log->entered_ns[i] = clock_ns();
+        trace_rename(r->spans.trace, r->spans.span, table[i].name);
         if (table[i].take(o, r, s))
             return;
         if (log)
@@ -94,7 +108,8 @@ static void pass_on(struct flow_owner *o, struct request *r, struct sink *s)
 void stages_run(struct flow_owner *o, struct request *r, struct sink *s)
 {
     struct stage_log *log = r->explain ? arena_zalloc(&r->arena, sizeof(*log)) : NULL;
-    r->way = (struct stage_way){.pass_on = pass_on, .log = log};
+    r->way = (struct stage_way){
+        .pass_on = pass_on, .log = log, .span = TRACE_NO_SPAN, .below = r->spans.span};
     s->stages = log;
     s->routed = NULL;
     pass_on(o, r, s);

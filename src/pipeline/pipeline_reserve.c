@@ -9,7 +9,7 @@
 
 #define BYTES_PER_TOKEN 4u
 
-struct chain {
+struct steps_after {
     const struct pipeline_live *run;
     double after[GRAPH_MAX_STEPS]; /* ns; below 0: not computed yet */
 };
@@ -87,7 +87,7 @@ static bool is_to_come(const struct pipeline_live *x, uint32_t step)
 }
 
 /* The longest chain of steps that wait for this one. */
-static double after_ns(struct chain *c, uint32_t step)
+static double after_ns(struct steps_after *c, uint32_t step)
 {
     const struct graph *g = c->run->graph;
     double most = 0.0;
@@ -105,7 +105,7 @@ static double after_ns(struct chain *c, uint32_t step)
 uint64_t pipeline_reserve_ns(const struct pipeline_live *x, uint32_t step)
 {
     const int32_t other = x->graph->steps[step].fallback_step;
-    struct chain c = {.run = x};
+    struct steps_after c = {.run = x};
     for (uint32_t i = 0; i < GRAPH_MAX_STEPS; i++)
         c.after[i] = -1.0;
     double ns = after_ns(&c, step);

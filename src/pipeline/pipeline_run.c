@@ -15,6 +15,7 @@
 #include "pipeline/pipeline_reserve.h"
 #include "pipeline/pipeline_value.h"
 #include "pipeline/pipeline_work.h"
+#include "trace/trace_words.h"
 
 #define LEAST_MARGIN_NS 500000u  /* part of the deadline reserved for the answer: */
 #define MOST_MARGIN_NS 20000000u /* a twentieth of the time, within these */
@@ -179,6 +180,9 @@ static void on_work_done(struct pipeline_work *w, const struct failure *f)
     struct pipeline_task *t = (struct pipeline_task *)(void *)w;
     struct pipeline_live *x = t->run;
     bool counts = !t->over, inside = x->advancing;
+    if (f)
+        trace_fail(w->spans.trace, w->spans.span, f->reason);
+    trace_end(w->spans.trace, w->spans.span, clock_ns());
     t->open = false;
     t->over = true;
     x->n_open--;
@@ -248,6 +252,14 @@ static bool eval_args(struct pipeline_live *x, const struct graph_step *g, const
     return true;
 }
 
+static struct trace_at spans_of(const struct pipeline_live *x, const struct graph_step *g)
+{
+    struct trace_at at = x->request->spans;
+    at.span = trace_begin(at.trace, at.span, g->spec.name, clock_ns());
+    trace_text(at.trace, at.span, TRACE_STEP_KIND, graph_kinds[g->spec.kind].name);
+    return at;
+}
+
 /* map -1: the step's own work. Events may arrive before this returns. */
 static void start_task(struct pipeline_live *x, uint32_t step, int32_t map, uint32_t index,
                        const struct value *item)
@@ -290,6 +302,7 @@ static void start_task(struct pipeline_live *x, uint32_t step, int32_t map, uint
                                      .outside = x->site->outside,
                                      .step = g,
                                      .from = x->request,
+                                     .spans = spans_of(x, g),
                                      .args = args,
                                      .deadline_ns = until,
                                      .index = index,

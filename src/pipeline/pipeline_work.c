@@ -66,7 +66,7 @@ static struct request *make_request(struct pipeline_work *w, enum request_kind k
     if (!r)
         return NULL;
     memcpy(r->id, from->id, sizeof(r->id));
-    memcpy(r->trace, from->trace, sizeof(r->trace));
+    request_trace(r, &w->spans);
     memcpy(r->session, from->session, sizeof(r->session));
     r->client = from->client;
     r->priority = from->priority;
@@ -316,7 +316,7 @@ static struct embedding_who who_of(const struct pipeline_work *w)
     struct embedding_who who = {
         .client = w->from->client, .deadline_ns = w->deadline_ns, .priority = w->from->priority};
     memcpy(who.id, w->from->id, sizeof(who.id));
-    memcpy(who.trace, w->from->trace, sizeof(who.trace));
+    who.spans = w->spans;
     return who;
 }
 

@@ -38,6 +38,7 @@ struct pipeline_work {
     struct pipeline_outside *outside; /* NULL: no external calls */
     const struct graph_step *step;
     const struct request *from; /* the client's request */
+    struct trace_at spans;      /* borrowed: of the step */
     const struct value *args;   /* [step->n_args] */
     uint64_t deadline_ns;       /* 0: none */
     uint32_t index;             /* of an item of a map */

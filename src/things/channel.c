@@ -423,7 +423,10 @@ static bool is_stuck(const struct channel *c)
 {
     uint32_t usual = c->usual.longest_run;
     /* A channel that is often constant (a setpoint, a state) never counts as stuck. */
-    return usual * 4 < c->usual.n && c->run > 16 && c->run > 6 * usual;
+    if (usual * 4 >= c->usual.n || c->run <= 16 || c->run <= 6 * usual)
+        return false;
+    /* Who moved again after such a run was not stuck: fewer digits, a slower source. */
+    return c->run > 2 * c->ended_run;
 }
 
 /* ---- the cascade ---- */
@@ -508,7 +511,10 @@ struct channel_result channel_step(struct channel *c, double value, int64_t time
 {
     struct channel_result r = {.expected = INFINITY};
     double stats[CHANNEL_N_STATS];
-    c->run = c->n_since + c->n_kept > 0 && value == c->last ? c->run + 1 : 1;
+    const bool same = c->n_since + c->n_kept > 0 && value == c->last;
+    if (!same && c->usual.n > 0 && c->run > c->ended_run)
+        c->ended_run = c->run;
+    c->run = same ? c->run + 1 : 1;
     c->last = value;
     keep(c, value);
     c->n_since++;

@@ -120,6 +120,7 @@ struct channel {
     uint32_t n_doubtful;   /* steps in quarantine so far */
     uint32_t n_far;        /* steps in a row that are far from the usual level, while it learns */
     uint32_t run;          /* equal values so far */
+    uint32_t ended_run;    /* longest run since it was learned after which the value moved again */
     uint32_t n_unusual;    /* steps since the channel is in doubt, or away */
     uint32_t n_since;      /* steps since it was learned */
     double last;

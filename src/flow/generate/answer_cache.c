@@ -70,6 +70,46 @@ static void put_prompts(struct buf *b, const struct request_generate *g, size_t 
     }
 }
 
+static void put_optional(struct buf *b, const char *text, size_t n)
+{
+    buf_putc(b, text ? 1 : 0);
+    if (text)
+        value_bytes_put_text(b, text, n);
+}
+
+static void put_piece(struct buf *b, const struct request_piece *p)
+{
+    put_optional(b, p->name, p->name ? strlen(p->name) : 0);
+    put_optional(b, p->text, p->text_bytes);
+    value_bytes_put_uint(b, p->n_ids);
+    for (size_t i = 0; i < p->n_ids; i++)
+        value_bytes_put_uint(b, (uint32_t)p->ids[i]);
+}
+
+/* What is around the prompts and how they are continued, besides fields of prompt_question.  The
+ * tokens of these texts are made only after the cache was asked. */
+static void put_more(struct buf *b, const struct request_generate *g)
+{
+    for (uint32_t i = 0; i < g->n_prompts && g->chat.n_messages == 0; i++) {
+        const struct request_prompt *p = &g->prompts[i];
+        put_optional(b, p->suffix, p->suffix_bytes);
+        value_bytes_put_uint(b, p->n_pieces);
+        for (uint32_t k = 0; k < p->n_pieces; k++)
+            put_piece(b, &p->pieces[k]);
+    }
+    value_bytes_put_uint(b, g->n_bias_texts);
+    for (uint32_t i = 0; i < g->n_bias_texts; i++) {
+        uint32_t bits;
+        const float bias = g->bias_texts[i].bias + 0.0f; /* -0 and 0 are equal */
+        memcpy(&bits, &bias, sizeof(bits));
+        value_bytes_put_text(b, g->bias_texts[i].text, strlen(g->bias_texts[i].text));
+        value_bytes_put_uint(b, bits);
+    }
+    buf_putc(b, g->drawn_logprobs ? 1 : 0);
+    buf_putc(b, g->no_shift ? 1 : 0);
+    value_bytes_put_uint(b, g->keep_tokens);
+}
+
 /* The model's input; false: out of memory. */
 static bool use_prompt(struct prompt_question *q, struct buf *b, struct request *r)
 {
@@ -122,15 +162,20 @@ bool answer_cache_question(uint8_t out[SHA256_BYTES], struct request *r,
                                 .n_ctx = m->slot->n_ctx,
                                 .int8 = m->slot->spec.int8,
                                 .kv_q8 = m->slot->spec.kv_q8};
-    struct buf b;
+    struct buf b, more;
     /* An echo needs the prompt's tokens, which a hit would save; a resumed answer is not whole; a
      * prompt alone has none. */
     if (g->resume || g->echo || g->prompt_only || registry_identity(m)->kind == IDENTITY_NONE ||
         !prompt_key_repeats(&g->sampling, g->has_seed))
         return false;
     buf_init(&b, REQUEST_MAX_BYTES);
-    bool ok = use_prompt(&q, &b, r) && prompt_key_question(out, &q);
+    buf_init(&more, REQUEST_MAX_BYTES);
+    put_more(&more, g);
+    q.more = buf_str(&more);
+    q.more_bytes = more.len;
+    bool ok = more.rc == 0 && use_prompt(&q, &b, r) && prompt_key_question(out, &q);
     buf_fini(&b);
+    buf_fini(&more);
     return ok;
 }
 

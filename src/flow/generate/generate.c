@@ -1,4 +1,5 @@
 /* generate.c - see generate.h. */
+#include "flow/page_source.h"
 #include "flow/generate/generate.h"
 
 #include <math.h>
@@ -11,6 +12,7 @@
 #include "engine/chat/chat.h"
 #include "engine/decode/constraint_check.h"
 #include "flow/acquire.h"
+#include "flow/flow_trace.h"
 #include "flow/generate/answer_cache.h"
 #include "flow/pool.h"
 #include "flow/generate/prompt.h"
@@ -54,6 +56,7 @@ struct generation {
     struct acquire acquire;
     struct pool_task pool_task;
     struct executor_task wake, prepared;
+    struct page_fetch pages;
 };
 
 static void on_wake(struct executor_task *t);
@@ -313,6 +316,7 @@ static void see_done(struct generation *g, uint32_t i)
     g->choices[i].seen = true;
     g->n_left--;
     count_done(g, d);
+    flow_trace_done(&g->request->spans, g->model->name, d);
     if (g->sink->ops->broke_off && (g->quiet || g->failed || d->finish == SHOAL_FINISH_ERROR)) {
         const struct sink_done e = done_of(i, d);
         g->sink->ops->broke_off(g->sink, &e, d->code);
@@ -450,6 +454,7 @@ static bool answer_from_cache(struct generation *g)
     if (g->cacheable)
         counter_add(&g->model->stats.cache_misses, 1);
     start.cache = g->cacheable ? SINK_CACHE_MISS : SINK_CACHE_OFF;
+    start.question = g->cacheable ? g->question : NULL;
     g->sink->ops->start(g->sink, &start);
     return false;
 }
@@ -627,6 +632,34 @@ static bool can_make_it(struct generation *g, struct failure *f)
     return false;
 }
 
+/* Whatever became of the pages: what is missing is computed. */
+static void on_pages(struct page_fetch *f)
+{
+    struct generation *g = EXECUTOR_OF(f, struct generation, pages);
+    if (g->quiet)
+        generation_close(g);
+    else
+        submit(g);
+}
+
+/* True: another node may send pages of the prompt, and on_pages comes. */
+static bool fetch_pages(struct generation *g)
+{
+    const struct request *r = g->request;
+    struct page_source *s = g->owner->pages;
+    size_t n;
+    if (!s || !r->pages_from[0] || r->generate.fresh_prefix || r->generate.prompt_logprobs)
+        return false;
+    const int32_t *tokens = prompt_tokens(&g->prompt, 0, &n);
+    g->pages = (struct page_fetch){.model = g->model,
+                                   .request = r,
+                                   .shared = answer_cache_shared(r, g->model),
+                                   .tokens = tokens,
+                                   .n_tokens = (uint32_t)n,
+                                   .done = on_pages};
+    return s->ops->start(s, &g->pages);
+}
+
 static void run_prepared(struct generation *g)
 {
     struct failure f;
@@ -641,7 +674,8 @@ static void run_prepared(struct generation *g)
         generation_close(g);
     } else {
         counter_add(&g->model->stats.prompt_tokens, g->prompt.n_tokens);
-        submit(g);
+        if (!fetch_pages(g))
+            submit(g);
     }
 }
 
@@ -750,5 +784,7 @@ void generate_run(struct flow_owner *o, struct request *r, struct sink *s)
     g->acquire.version = r->version;
     g->acquire.epoch = r->epoch;
     g->acquire.key = request_key(r);
+    g->acquire.beginnings = r->beginnings;
+    g->acquire.n_beginnings = r->n_beginnings;
     acquire_model(&g->acquire, r->model, SHOAL_KIND_GENERATE);
 }

@@ -7,6 +7,8 @@
 
 #include <cjson/cJSON.h>
 
+#include "wire/json_nul.h"
+
 #define MAX_HELD_BYTES ((size_t)16 << 20)
 #define ARGS_MARK "[ARGS]" /* Mistral: [TOOL_CALLS]name[ARGS]{...} */
 #define MAX_NAME 256u
@@ -170,7 +172,7 @@ static void report_whole(struct tool_parse *p, const char *args, size_t n)
 static bool take_odd(struct tool_parse *p)
 {
     size_t n = p->held.len - p->object;
-    cJSON *root = cJSON_ParseWithLength(p->held.data + p->object, n);
+    cJSON *root = json_nul_parse(p->held.data + p->object, n);
     const cJSON *f = cJSON_GetObjectItemCaseSensitive(root, "function"), *at = root;
     bool ok = false;
     if (cJSON_IsObject(f))
@@ -187,11 +189,12 @@ static bool take_odd(struct tool_parse *p)
         report_whole(p, "{}", 2);
         ok = true;
     } else if (p->tool >= 0 && cJSON_IsString(args)) {
-        ok = is_object(args->valuestring, strlen(args->valuestring));
+        ok = !strstr(args->valuestring, JSON_NUL) &&
+             is_object(args->valuestring, strlen(args->valuestring));
         if (ok)
             report_whole(p, args->valuestring, strlen(args->valuestring));
     } else if (p->tool >= 0 && cJSON_IsObject(args)) {
-        char *text = cJSON_PrintUnformatted(args);
+        char *text = json_nul_print(args);
         ok = text != NULL;
         if (ok)
             report_whole(p, text, strlen(text));
