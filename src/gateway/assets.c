@@ -6,9 +6,10 @@
 #include "gateway/call.h"
 
 /* Only built-in code runs, and only this server is contacted. */
-static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; "
-                             "img-src 'self'; connect-src 'self'; base-uri 'none'; "
-                             "form-action 'self'; frame-ancestors 'none'";
+static const char policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; media-src blob:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'";
 
 static const struct asset *find(const char *path)
 {

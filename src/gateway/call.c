@@ -15,10 +15,12 @@
 #include "flow/pool.h"
 #include "flow/routing.h"
 #include "flow/stages.h"
+#include "flow/routing_choice.h"
 #include "gateway/tags.h"
 #include "host/sha256.h"
 #include "net/peers.h"
 #include "wire/json_out.h"
+#include "trace/trace_words.h"
 
 #define MAX_ONCE_KEY 255u /* characters of an idempotency key */
 #define MAX_ANSWER_BYTES ((size_t)256 << 20)
@@ -81,6 +83,7 @@ bool call_count_input(struct call *c, size_t n)
 static void call_free(struct call *c)
 {
     call_drop_json(c);
+    trace_unref(c->spans.trace);
     if (c->account)
         peers_give(c->account, c->input_bytes);
     peers_leave(c->account);
@@ -112,24 +115,45 @@ static size_t route_index(const struct call *c)
     return public ? (size_t)(c->route - gw->routes) : GW_MAX_ROUTES;
 }
 
+static void end_trace(struct call *c, int status, uint64_t bytes)
+{
+    struct trace *t = c->spans.trace;
+    if (!t)
+        return;
+    trace_number(t, TRACE_ROOT, TRACE_STATUS, status);
+    trace_number(t, TRACE_ROOT, TRACE_BYTES, (int64_t)bytes);
+    trace_text(t, TRACE_ROOT, TRACE_MODEL, c->model_name);
+    trace_text(t, TRACE_ROOT, TRACE_CACHE, c->cache_note);
+    trace_text(t, TRACE_ROOT, TRACE_NODE, c->node_name);
+    if (c->routed)
+        trace_text(t, TRACE_ROOT, TRACE_ROUTE, c->routed->route);
+    if (status >= 500 || status == 499)
+        trace_fail(t, TRACE_ROOT, status == 499 ? "client_gone" : NULL);
+    trace_end(t, TRACE_ROOT, clock_ns());
+}
+
 /* The exchange with the client has ended. */
 static void account(struct call *c, int status, uint64_t bytes)
 {
     struct gw *gw = c->gl->gw;
     uint64_t took = clock_ns() - c->start_ns;
+    char trace[TRACE_CONTEXT_CHARS + 1];
     int kind = status / 100;
     counter_add(&gw->responses[kind >= 1 && kind <= 5 ? kind : 0], 1);
     if (status != 499)
         histogram_add(&gw->call_time[route_index(c)], took);
     if (c->places > 0)
         admission_leave(gw->admission, c->client, c->places);
-    if (c->gl->config->log_requests)
+    end_trace(c, status, bytes);
+    if (c->gl->config->log_requests) {
+        trace_at_write(&c->spans, trace);
         log_info("http",
                  "req=%s method=%s path=%s status=%d bytes=%" PRIu64 " us=%" PRIu64 "%s%s%s%s%s%s",
                  c->id, c->route ? c->route->method : "-", c->route ? c->route->path : "-", status,
                  bytes, took / 1000, c->client ? " key=" : "", c->client ? c->client->name : "",
                  c->model_name ? " model=" : "", c->model_name ? c->model_name : "",
-                 c->trace[0] ? " trace=" : "", c->trace);
+                 trace[0] ? " trace=" : "", trace);
+    }
     c->gl->n_calls--;
     *(c->prev ? &c->prev->next : &c->gl->calls) = c->next;
     if (c->next)
@@ -296,7 +320,7 @@ struct request *call_request(struct call *c)
         return NULL;
     }
     memcpy(r->id, c->id, sizeof(r->id));
-    memcpy(r->trace, c->trace, sizeof(r->trace));
+    request_trace(r, &c->spans);
     if (c->client) {
         memcpy(r->client.name, c->client->name, sizeof(r->client.name));
         r->client.priority = c->client->priority;
@@ -362,7 +386,7 @@ void call_set_model(struct call *c, const struct sink_start *e)
 struct head {
     struct http_header h[MAX_HEADERS_OUT];
     size_t n;
-    char stages[256], dropped[12]; /* texts of headers */
+    char stages[256], dropped[12], trace[TRACE_CONTEXT_CHARS + 1]; /* texts of headers */
 };
 
 static void add(struct head *head, const char *name, const char *value)
@@ -413,8 +437,10 @@ static void common_headers(const struct call *c, struct head *head)
 {
     const char *origin = call_origin(c);
     add(head, "x-request-id", c->id);
-    if (c->trace[0])
-        add(head, "traceparent", c->trace);
+    if (c->caller.span)
+        trace_at_write(&c->spans, head->trace);
+    if (c->caller.span && head->trace[0])
+        add(head, "traceparent", head->trace);
     bool plain = !c->route || !c->route->fail; /* gRPC has metadata of its own */
     if (c->model_name && plain)
         add(head, "x-shoal-model", c->model_name);
@@ -596,6 +622,7 @@ void call_put_failure(struct call *c, const struct failure *f)
     const struct call_error e = {.type = call_type_of(status_of(f)),
                                  .code = f->reason ? f->reason : err_name(f->code),
                                  .message = f->message};
+    trace_fail(c->spans.trace, TRACE_ROOT, e.code);
     put_error(c, &e, status_of(f));
 }
 

@@ -14,6 +14,7 @@
 #include "gateway/fields.h"
 #include "gateway/gw.h"
 #include "gateway/meter.h"
+#include "trace/trace.h"
 #include "wire/sse.h"
 
 struct peer;
@@ -32,7 +33,8 @@ struct call {
     size_t json_bytes, input_bytes;  /* charged until the JSON is dropped, until the call ends */
     struct buf plain;                /* the body without its Content-Encoding */
     char id[64];
-    char trace[64];                         /* traceparent, or "" */
+    struct trace_at spans;                  /* held */
+    struct trace_context caller;            /* its traceparent; span 0: none */
     bool lenient, ollama, anthropic, began; /* ollama, anthropic: format of errors */
     uint32_t n_dropped;                     /* messages that did not fit into the context */
     bool isolated;     /* the answer may be that of an old version: NATS cannot be asked */

@@ -111,7 +111,7 @@ static void on_enter(struct deferred_door *d, struct deferred_run *r,
     if (!c) /* call_create has answered in->req */
         return;
     call_hold(c);
-    door_enter_as(c, client);
+    door_enter_as(c, client, NULL);
     call_release(c);
 }
 

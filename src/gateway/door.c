@@ -5,14 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/hash.h"
 #include "gateway/api/own/api_deferred.h"
+#include "gateway/api_key.h"
 #include "gateway/assets.h"
 #include "gateway/body.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/guard.h"
+#include "gateway/traced.h"
 
 static void make_id(struct call *c)
 {
@@ -33,12 +34,12 @@ static void make_id(struct call *c)
 /* W3C trace context: a new span in the caller's trace. */
 static void read_trace(struct call *c)
 {
-    const char *tp = http_header(c->req, "traceparent");
-    if (!tp || strlen(tp) != 55 || strspn(tp, "0123456789abcdef-") != 55 || tp[2] != '-' ||
-        tp[35] != '-' || tp[52] != '-')
+    if (!trace_context_read(&c->caller, http_header(c->req, "traceparent"))) {
+        c->caller.span = 0;
         return;
-    uint64_t span = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt);
-    snprintf(c->trace, sizeof(c->trace), "%.35s-%016" PRIx64 "%s", tp, span, tp + 52);
+    }
+    c->spans.context = c->caller;
+    c->spans.context.span = trace_context_new_span();
 }
 
 /* A star at the end is any text, one between slashes is the text up to the next slash. */
@@ -123,10 +124,8 @@ static bool check_key(struct call *c)
         return c->route->flags & ROUTE_ADMIN
                    ? guard_admin(c)
                    : strcmp(c->route->method, "GET") == 0 || guard_origin(c);
-    const char *auth = http_header(c->req, "authorization"),
-               *key = http_header(c->req, "x-api-key");
-    if (auth && strncasecmp(auth, "bearer ", 7) == 0)
-        key = auth + 7;
+    char found[API_KEY_MAX];
+    const char *key = api_key_of(c->req, found);
     if (key)
         c->client = admission_find(gw->admission, key, strlen(key));
     if (!c->client) {
@@ -274,6 +273,8 @@ static void pass(struct call *c, cJSON *json)
     c->json = json; /* freed with the call */
     if (!enter(c) || !read_deadline(c))
         return;
+    if (c->route->flags & ROUTE_WORK)
+        traced_begin(c);
     if (json)
         read_on(c);
     else
@@ -289,16 +290,18 @@ void door_enter(struct call *c, cJSON *json)
         cJSON_Delete(json);
 }
 
-void door_enter_as(struct call *c, struct admission_client *client)
+void door_enter_as(struct call *c, struct admission_client *client, cJSON *json)
 {
     char allow[64];
     greet(c);
     c->client = client;
     c->route = find_route(c->gl, c->req, allow, sizeof(allow));
-    if (!c->route || (c->route->flags & ROUTE_ADMIN))
-        refuse_route(c, "");
-    else
-        pass(c, NULL);
+    if (c->route && !(c->route->flags & ROUTE_ADMIN)) {
+        pass(c, json);
+        return;
+    }
+    cJSON_Delete(json);
+    refuse_route(c, "");
 }
 
 bool door_admit(void *gw_loop, struct http_req *r)

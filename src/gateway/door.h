@@ -16,8 +16,8 @@ bool door_admit(void *gw_loop, struct http_req *r);
  * caller; json: its body, taken; NULL: the request's own body is parsed. */
 void door_enter(struct call *c, cJSON *json);
 /* For work on behalf of a client: needs no key, but its limits apply. c is held by the caller;
- * client: NULL without keys. */
-void door_enter_as(struct call *c, struct admission_client *client);
+ * client: NULL without keys; json: as of door_enter. */
+void door_enter_as(struct call *c, struct admission_client *client, cJSON *json);
 /* Answers requests that net rejects: too large, too late, malformed. */
 void door_refuse(struct http_req *r, const struct http_refusal *why);
 bool door_early(void *gw_loop, const char *path); /* whether it is a ROUTE_EARLY */

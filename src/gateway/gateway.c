@@ -14,6 +14,7 @@
 #include "apps/home/site/home_things.h"
 #include "apps/home/table/home_table.h"
 #include "base/clock.h"
+#include "base/thread/crew.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/thread.h"
@@ -25,7 +26,8 @@
 #include "cluster/trust/cert.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
-#include "depot/model_store.h"
+#include "config/config_where.h"
+#include "depot/store/model_store.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
 #include "gateway/api/llama/slot_store.h"
@@ -42,8 +44,10 @@
 #include "gateway/gw_parts.h"
 #include "gateway/measured.h"
 #include "gateway/mqtt/mqtt_door.h"
+#include "gateway/mqtt/mqtt_voice.h"
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
+#include "gateway/node/node_shard.h"
 #include "gateway/node/node_store.h"
 #include "gateway/routes.h"
 #include "gateway/ticker.h"
@@ -51,6 +55,7 @@
 #include "host/quota.h"
 #include "knowledge/sessions.h"
 #include "knowledge/similar.h"
+#include "gateway/wyoming/wyoming_door.h"
 #include "net/listen.h"
 #include "net/peers.h"
 #include "net/tls.h"
@@ -66,7 +71,10 @@
 #include "site/things/model_watch.h"
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
+#include "site/traces/otlp_export.h"
+#include "trace/trace_ring.h"
 #include "store/collections.h"
+#include "voice/wake.h"
 
 #define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
 #define CUT_MS 2000u /* for the last bytes to clients */
@@ -420,7 +428,7 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .deployed = gl->gw->deployed,
                                    .counts = &gl->gw->relayed,
                                    .ask_model =
-                                       gl->gw->home.table ? gl->gw->home.table->encoder : NULL,
+                                       gl->gw->home.table ? gl->gw->home.table->reader : NULL,
                                    .wait_ms = k->wait_ms,
                                    .total_ms = k->patience_ms,
                                    .heartbeat_ms = k->heartbeat_ms,
@@ -430,9 +438,14 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .n_hedge_models = k->hedge_models.n,
                                    .prefixes = gl->gw->prefixes,
                                    .sent = k->affinity ? &gl->gw->sent_prefixes : NULL};
-    if (k->nodes.n == 0 && (k->nats.n == 0 || k->no_relay))
-        return 0;
-    int rc = members_create(&gl->members, gl->loop, &o, e);
+    int rc = 0;
+    if (k->listen.n > 0 && k->affinity) { /* a node: gateways say who has read a prompt */
+        rc = page_links_create(&gl->pages, gl->loop, gl->gw->link_tls, k->link, &gl->gw->paged, e);
+        gl->flow.pages = rc == 0 ? page_links_source(gl->pages) : NULL;
+    }
+    if (rc < 0 || (k->nodes.n == 0 && (k->nats.n == 0 || k->no_relay)))
+        return rc;
+    rc = members_create(&gl->members, gl->loop, &o, e);
     if (rc == 0) {
         gl->flow.dispatch = members_dispatch(gl->members);
         routing_links_init(&gl->replicas, gl->members);
@@ -497,6 +510,10 @@ static int listen_all(struct gateway *g, struct err *e)
     g->n_public = g->n_addresses;
     for (uint32_t i = 0; i < c->cluster.listen.n && rc == 0; i++)
         rc = listen_on(g, c->cluster.listen.v[i], true, e);
+    if (rc == 0 && c->wake)
+        rc = wake_open_named(&g->gw.wake, c->wake, e);
+    if (rc == 0 && c->wyoming)
+        rc = wyoming_door_open(&g->gw.wyoming, &g->gw.loops[0], c->wyoming, e);
     return rc;
 }
 
@@ -533,39 +550,55 @@ static int check_listen(const char *address, struct err *e)
 }
 
 /* A file that the start reads; path NULL: there is none. */
-static int check_readable(const struct config *c, const char *key, const char *path, struct err *e)
+static int check_readable(const struct config_where *at, const char *key, const char *path)
 {
-    const struct config_setting *s = config_settings_find(&c->set, key);
     if (!path || access(path, R_OK) == 0)
         return 0;
-    return err_set(e, SHOAL_EIO, "%s:%u:%u: %s: cannot open %s: %s",
-                   c->file ? c->file : "configuration", s ? s->line : 1, s ? s->column : 1, key,
-                   path, strerror(errno));
+    return config_where_fail(at, key, path, "%s: cannot open %.200s: %s", key, path,
+                             strerror(errno));
+}
+
+static int check_files(const struct config *c, const struct config_where *at)
+{
+    int rc = check_readable(at, "home", c->home);
+    for (uint32_t i = 0; rc == 0 && i < c->things.n_machines; i++)
+        rc = check_readable(at, "machines[].learned", c->things.learned[i]);
+    for (uint32_t i = 0; rc == 0 && i < c->webhooks.n; i++) {
+        rc = check_readable(at, "alarms.webhooks[].secret_file", c->webhooks.v[i].secret_file);
+        if (rc == 0)
+            rc = check_readable(at, "alarms.webhooks[].ca", c->webhooks.v[i].ca);
+    }
+    if (rc == 0)
+        rc = check_readable(at, "tls.cert", c->tls_cert);
+    return rc < 0 ? rc : check_readable(at, "tls.key", c->tls_key);
 }
 
 int gateway_check(const struct config *c, struct err *e)
 {
+    const struct config_where at = {c->file ? c->file : "configuration", &c->set, e};
     struct tls_server *tls = NULL;
+    struct err why = {0};
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < c->listen.n; i++)
-        rc = check_listen(c->listen.v[i], e);
+        if (check_listen(c->listen.v[i], &why) < 0)
+            rc = config_where_fail(&at, "listen", c->listen.v[i], "%s", why.msg);
+    if (rc == 0)
+        rc = check_files(c, &at);
     if (rc == 0 && c->tls_cert)
         rc = open_tls(&tls, c, e);
     tls_server_close(tls);
-    for (uint32_t i = 0; rc == 0 && i < c->n_models; i++)
-        if (access(c->models[i].path, R_OK) < 0)
-            rc = err_set(e, SHOAL_EIO, "cannot open %s, the model '%s': %s", c->models[i].path,
-                         c->models[i].name, strerror(errno));
-        else if ((rc = registry_check_path(c->models[i].path, e)) < 0)
-            rc = err_wrap(e, "the model '%s'", c->models[i].name);
-    if (rc == 0)
-        rc = check_readable(c, "home", c->home, e);
+    for (uint32_t i = 0; rc == 0 && i < c->n_models; i++) {
+        rc = check_readable(&at, "models[].path", c->models[i].path);
+        if (rc == 0 && registry_check_path(c->models[i].path, &why) < 0)
+            rc = config_where_fail(&at, "models[].path", c->models[i].path, "the model '%.60s': %s",
+                                   c->models[i].name, why.msg);
+    }
     return rc < 0 ? rc : gw_names_check(c, e);
 }
 
 static uint32_t default_loops(void)
 {
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t n = crew_cores();
     return n >= 16 ? 4 : n >= 8 ? 2 : 1; /* the cores are for the models */
 }
 
@@ -662,6 +695,8 @@ int gateway_start(struct gateway **out, struct config *config, struct err *e)
     if (rc == 0)
         rc = open_loops(g, e);
     if (rc == 0)
+        rc = node_shard_open(gw, e);
+    if (rc == 0)
         rc = gw_parts_models(gw, e);
     if (rc == 0)
         rc = gw_parts_state(gw, e);
@@ -684,6 +719,11 @@ const char *gateway_address(const struct gateway *g, size_t i)
     return i < g->n_public ? g->addresses[i] : NULL;
 }
 
+const char *gateway_wyoming_address(const struct gateway *g)
+{
+    return g->gw.wyoming ? wyoming_door_address(g->gw.wyoming) : NULL;
+}
+
 const char *gateway_node_address(const struct gateway *g, size_t i)
 {
     return g->n_public + i < g->n_addresses ? g->addresses[g->n_public + i] : NULL;
@@ -693,11 +733,16 @@ const char *gateway_node_address(const struct gateway *g, size_t i)
  * work), and runs what the engines still post. */
 static void end_calls(struct gw_loop *gl)
 {
+    if (gl == &gl->gw->loops[0]) {
+        wyoming_door_close(gl->gw->wyoming);
+        gl->gw->wyoming = NULL;
+    }
     http_server_destroy(gl->http);
     gl->http = NULL;
     http_server_destroy(gl->node_http);
     gl->node_http = NULL;
     mqtt_door_end(gl->gw->mqtt_door, gl);
+    mqtt_voice_end(gl->gw->mqtt_voice, gl);
     deferred_door_end(gl);
     folder_watch_end(gl);
     once_leave(gl->gw->once, &gl->flow);
@@ -705,6 +750,8 @@ static void end_calls(struct gw_loop *gl)
     members_destroy(gl->members); /* requests at other nodes end */
     gl->members = NULL;
     gl->flow.apart = NULL;
+    gl->flow.pages = NULL;
+    page_links_stop(gl->pages);
     worker_links_destroy(gl->workers);
     gl->workers = NULL;
     for (int i = 0; i < 1000 && gl->flow.n_jobs > 0; i++) {
@@ -713,6 +760,8 @@ static void end_calls(struct gw_loop *gl)
         if (gl->flow.n_jobs > 0)
             nanosleep(&ms, NULL);
     }
+    page_links_destroy(gl->pages); /* its fetches have ended with their requests */
+    gl->pages = NULL;
 }
 
 void gateway_destroy(struct gateway *g)
@@ -740,14 +789,17 @@ void gateway_destroy(struct gateway *g)
         if (gw->loops[i].http || gw->loops[i].node_http)
             end_calls(&gw->loops[i]);
     node_join_close(gw);
+    node_shard_stop(gw);
     node_store_stop(gw);
     node_measure_close(gw->measure);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
+    node_shard_close(gw);
     workers_destroy(gw->workers);
     deed_calls_destroy(gw->calls);
     mqtt_site_close(gw->mqtt);
     mqtt_door_destroy(gw->mqtt_door);
+    mqtt_voice_destroy(gw->mqtt_voice);
     discovery_destroy(gw->discovery);
     deeds_destroy(gw->deeds);
     modbus_site_destroy(gw->modbus);
@@ -778,6 +830,8 @@ void gateway_destroy(struct gateway *g)
     prompt_cache_destroy(gw->cache);
     once_destroy(gw->once);
     once_bucket_destroy(gw->shared_once);
+    trace_ring_destroy(gw->traces);
+    otlp_export_destroy(gw->exporter);
     response_store_destroy(gw->response_store);
     slot_store_destroy(gw->slots);
     folder_watch_destroy(gw);
@@ -789,6 +843,7 @@ void gateway_destroy(struct gateway *g)
     similar_destroy(gw->similar);
     pseudonyms_destroy(gw->pseudonyms);
     prefix_table_destroy(gw->prefixes);
+    wake_close(gw->wake);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

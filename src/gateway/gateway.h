@@ -22,6 +22,8 @@ SHOAL_MUST_CHECK int gateway_start(struct gateway **out, struct config *config, 
 SHOAL_MUST_CHECK int gateway_check(const struct config *c, struct err *e);
 /* "http://127.0.0.1:8080" of the i-th address, or NULL. */
 const char *gateway_address(const struct gateway *g, size_t i);
+/* "tcp://127.0.0.1:10300"; NULL: Wyoming is not served. */
+const char *gateway_wyoming_address(const struct gateway *g);
 /* Address i for other members of the shoal; NULL after the last. */
 const char *gateway_node_address(const struct gateway *g, size_t i);
 /* For leave_ms of the configuration the server only reports that it is not ready. Then it accepts

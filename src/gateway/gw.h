@@ -10,7 +10,9 @@
 #include <stdatomic.h>
 
 #include "apps/home/ask/ask_run.h"
+#include "knowledge/documents_app.h"
 #include "base/buf.h"
+#include "cluster/affinity/page_links.h"
 #include "cluster/affinity/prefix_sent.h"
 #include "cluster/replica.h"
 #include "cluster/routing_links.h"
@@ -43,9 +45,11 @@ struct join;
 struct members;
 struct model_profiles;
 struct mqtt_door;
+struct mqtt_voice;
 struct mqtt_site;
 struct node_models;
 struct node_measure;
+struct node_shard;
 struct node_store;
 struct peers;
 struct model_watch;
@@ -64,6 +68,8 @@ struct slot_store;
 struct ticker;
 struct watcher;
 struct webhooks;
+struct wake;
+struct wyoming_door;
 struct worker_links;
 struct workers;
 
@@ -94,6 +100,7 @@ struct gw_loop {
     struct members *members;           /* other nodes; NULL: none */
     struct routing_links replicas;     /* their models, for routes */
     struct worker_links *workers;      /* isolated models; NULL: none */
+    struct page_links *pages;          /* from other nodes; NULL: none */
     struct tls_server *tls, *next_tls; /* next: pending, during a reload */
     pthread_t thread;
     bool has_thread;
@@ -146,6 +153,7 @@ struct gw {
     struct slot_store *slots;               /* of llama.cpp's clients */
     struct response_store *response_store;  /* for /v1/responses; NULL: none */
     struct ask_app home;                    /* answers /v1/process */
+    struct documents_app documents;         /* in front of it, with process.documents */
     struct flow flow;                       /* the parts of the above that requests need */
     struct tls_server *node_tls;            /* for node_http; NULL: plain */
     struct tls_client *link_tls;            /* for connections to other nodes; NULL: plain */
@@ -155,30 +163,37 @@ struct gw {
     struct prefix_table *prefixes;          /* beginnings of prompts that were read here lately */
     struct prefix_sent sent_prefixes;       /* and of those that were sent to other nodes */
     _Atomic(struct node_measure *) measure; /* measures this machine; see measured.h */
+    struct node_shard *shard;               /* parts of models; NULL: none */
     struct node_store *store;               /* models on disk; NULL: this is not a node */
     struct model_watch *model_watch;
     struct plant *plant;        /* sensors and machines; NULL: none */
     struct live_answers live;   /* answers from it, if there is one */
     struct modbus_site *modbus; /* controllers; NULL: none */
     struct config *modbus_config;
-    struct webhooks *webhooks;   /* receivers of alarms; NULL: none */
-    struct explainer *explainer; /* finds passages for alarms; NULL: none */
-    struct demo *demo;           /* a simulated plant; NULL: none */
-    struct deeds *deeds;         /* carries out actions; NULL: the home is simulated */
-    struct deed_calls *calls;    /* external calls of flows */
+    struct webhooks *webhooks;    /* receivers of alarms; NULL: none */
+    struct trace_ring *traces;    /* of the last requests; NULL: nothing is traced */
+    struct otlp_export *exporter; /* sends them to a collector; NULL: none */
+    struct explainer *explainer;  /* finds passages for alarms; NULL: none */
+    struct demo *demo;            /* a simulated plant; NULL: none */
+    struct deeds *deeds;          /* carries out actions; NULL: the home is simulated */
+    struct deed_calls *calls;     /* external calls of flows */
     /* things announced through Home Assistant discovery; NULL: none */
     struct discovery *discovery;
-    struct later_site *later;    /* schedules of the home; NULL: none */
-    struct config *deeds_config; /* held for them: a reload replaces config */
-    struct mqtt_site *mqtt;      /* the MQTT broker; NULL: none */
-    struct mqtt_door *mqtt_door; /* requests over MQTT; NULL: none */
-    char advertise[256];         /* address for other members; "": none */
+    struct later_site *later;      /* schedules of the home; NULL: none */
+    struct config *deeds_config;   /* held for them: a reload replaces config */
+    struct mqtt_site *mqtt;        /* the MQTT broker; NULL: none */
+    struct wake *wake;             /* the wake word; NULL: none */
+    struct wyoming_door *wyoming;  /* voice of Home Assistant, on the first loop; NULL: none */
+    struct mqtt_door *mqtt_door;   /* requests over MQTT; NULL: none */
+    struct mqtt_voice *mqtt_voice; /* live sound over MQTT; NULL: none */
+    char advertise[256];           /* address for other members; "": none */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool leaving; /* no longer ready, but requests are still accepted */
     _Atomic bool draining;
     uint64_t started_ns, started_s, id_salt;
     struct replica_counts relayed, worked; /* requests run by nodes, and by workers */
+    struct page_counts paged;              /* prompts whose pages came from other nodes */
     _Atomic uint64_t refused[GW_N_REFUSED];
     _Atomic uint64_t responses[6];                 /* by the first digit of the status */
     struct histogram call_time[GW_MAX_ROUTES + 1]; /* by route; the last: none */

@@ -25,6 +25,8 @@
 #include "gateway/averages.h"
 #include "gateway/grpc/health.h"
 #include "gateway/mqtt/mqtt_door.h"
+#include "gateway/mqtt/mqtt_voice.h"
+#include "gateway/node/node_shard.h"
 #include "host/prompt_cache.h"
 #include "host/quota.h"
 #include "host/sha256.h"
@@ -43,8 +45,11 @@
 #include "site/things/model_watch.h"
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
+#include "site/traces/otlp_export.h"
 #include "store/collections.h"
+#include "trace/trace_ring.h"
 
+#define TRACE_BYTES ((size_t)16 << 10) /* of memory for each kept trace, at most on average */
 #define ALARMS_FILE "open-alarms.json"
 #define POOL_THREADS 2u
 #define POOL_WAITING 1024u
@@ -76,6 +81,26 @@ static int open_once(struct gw *gw, const struct config *config, struct err *e)
     return rc < 0 ? rc : once_create(&gw->once, &o, e);
 }
 
+static int open_traces(struct gw *gw, const struct config *c, struct err *e)
+{
+    const struct config_tracing *t = &c->tracing;
+    struct otlp_place place;
+    int rc = otlp_place_find(&place, t, c->cluster.name, getenv, e);
+    const double ratio = place.ratio;
+    if (rc == 0 && place.server)
+        rc = otlp_export_create(&gw->exporter, &place, t->ca, shoal_version(), e);
+    else if (rc == 0)
+        otlp_place_fini(&place);
+    const struct trace_ring_opts o = {.max_traces = t->keep,
+                                      .max_bytes = (size_t)t->keep * TRACE_BYTES,
+                                      .ratio = ratio,
+                                      .slow_ns = (uint64_t)t->slow_ms * 1000000u,
+                                      .after = otlp_export_keeper(gw->exporter)};
+    if (rc == 0 && (t->keep > 0 || gw->exporter))
+        rc = trace_ring_create(&gw->traces, &o, e);
+    return rc;
+}
+
 int gw_parts_limits(struct gw *gw, struct err *e)
 {
     const struct config *c = gw->config;
@@ -99,6 +124,8 @@ int gw_parts_limits(struct gw *gw, struct err *e)
         rc = open_once(gw, c, e);
     if (rc == 0)
         rc = slot_store_create(&gw->slots, e);
+    if (rc == 0)
+        rc = open_traces(gw, c, e);
     if (rc == 0 && c->responses_bytes > 0)
         rc = response_store_create(&gw->response_store, c->responses_bytes, c->responses_ttl_ms, e);
     if (rc == 0 && gw->response_store && c->responses_file)
@@ -158,6 +185,7 @@ int gw_parts_models(struct gw *gw, struct err *e)
                               .cache_dir = c->cache_dir,
                               .identity = on_identity,
                               .changed = on_changed,
+                              .chain = node_shard_chain,
                               .ctx = gw};
     int rc = open_registry(gw, &o, e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
@@ -175,8 +203,12 @@ static int open_table(struct gw *gw, const struct config *config, const char *di
 {
     struct err why = {0};
     if (config->table)
-        return ask_pack_table(&gw->home.table, NULL, config->table, e);
-    int rc = ask_pack_table(&gw->home.table, dir, NULL, &why);
+        return ask_pack_table(&gw->home.table, NULL, config->table, config->home, e);
+    int rc = ask_pack_table(&gw->home.table, dir, NULL, config->home, &why);
+    if (rc < 0 && rc != SHOAL_ENOTFOUND && config->home) { /* the home file was asked for */
+        *e = why;
+        return rc;
+    }
     if (rc < 0 && rc != SHOAL_ENOTFOUND)
         log_warn("gateway", "/v1/process is not available: %s", why.msg);
     gw->home.table_failed = rc < 0 && rc != SHOAL_ENOTFOUND;
@@ -217,6 +249,15 @@ static int open_collections(struct gw *gw, struct err *e)
         return 0;
     return collections_open(&gw->collections, dir ? dir : usual,
                             gw->config->collections_exact_passages, e);
+}
+
+static int open_documents(struct gw *gw, struct err *e)
+{
+    const struct yaml_in_strs *names = &gw->config->documents;
+    struct err why = {0};
+    int rc = documents_app_init(&gw->documents, &gw->home.app, gw->collections,
+                                (const char *const *)names->v, names->n, &why);
+    return rc < 0 ? err_set(e, rc, "process.documents: %s", why.msg) : 0;
 }
 
 /* Without a state folder and without configuration there are none. */
@@ -266,6 +307,9 @@ int gw_parts_state(struct gw *gw, struct err *e)
     int rc = open_flow_home(gw, gw->config, e);
     if (rc == 0)
         rc = open_collections(gw, e);
+    const bool documents = gw->config->documents.n > 0;
+    if (rc == 0 && documents)
+        rc = open_documents(gw, e);
     if (rc == 0)
         rc = open_sessions(gw, e);
     if (rc == 0)
@@ -275,7 +319,7 @@ int gw_parts_state(struct gw *gw, struct err *e)
     gw->flow = (struct flow){.registry = gw->registry,
                              .cache = gw->cache,
                              .pool = gw->pool,
-                             .app = &gw->home.app,
+                             .app = documents ? &gw->documents.app : &gw->home.app,
                              .session = gw->sessions ? sessions_stage(gw->sessions) : NULL,
                              .similar = gw->similar ? similar_stage(gw->similar) : NULL,
                              .pseudonyms = gw->pseudonyms};
@@ -362,6 +406,8 @@ static int open_mqtt(struct gw *gw, struct err *e)
                                      .plant = gw->plant,
                                      .assistant = gw->home.table != NULL};
     int rc = mqtt_site_open(&gw->mqtt, &o, e);
+    if (rc == 0)
+        rc = mqtt_voice_create(&gw->mqtt_voice, gw, e);
     return rc < 0 ? rc : mqtt_door_create(&gw->mqtt_door, gw, e);
 }
 

@@ -14,7 +14,9 @@
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/openai/input_tokens.h"
 #include "gateway/api/openai/openai.h"
+#include "gateway/api/openai/conversations.h"
 #include "gateway/api/openai/responses.h"
+#include "gateway/api/openai/speech.h"
 #include "gateway/api/openai/transcriptions.h"
 #include "gateway/api/own/alarms.h"
 #include "gateway/api/own/api_collections.h"
@@ -23,11 +25,14 @@
 #include "gateway/api/own/process.h"
 #include "gateway/api/own/sensors.h"
 #include "gateway/api/own/specialists.h"
+#include "gateway/api/own/voice_turn.h"
 #include "gateway/assets.h"
 #include "gateway/grpc/grpc.h"
 #include "gateway/grpc/grpc_readings.h"
 #include "gateway/grpc/health.h"
+#include "gateway/realtime/realtime_ws.h"
 #include "gateway/stream_ws.h"
+#include "gateway/voice_ws.h"
 
 #define WORK (ROUTE_JSON | ROUTE_WORK)
 
@@ -52,11 +57,22 @@ static const struct route routes[] = {
      NULL, "OpenAI", NULL, NULL},
     {"DELETE", "/v1/responses/*", 0, responses_delete, "forget a response", NULL, NULL, "OpenAI",
      NULL, NULL},
+    {"POST", "/v1/conversations", ROUTE_JSON, conversations_create,
+     "make a conversation that responses continue", NULL, NULL, "OpenAI", NULL, NULL},
+    {"POST", "/v1/conversations/*", ROUTE_JSON, conversations_post,
+     "set its metadata; with /items: append items", NULL, NULL, "OpenAI", NULL, NULL},
+    {"GET", "/v1/conversations/*", 0, conversations_get,
+     "a conversation; with /items: its items; with /items/ID: one of them", NULL, NULL, "OpenAI",
+     NULL, NULL},
+    {"DELETE", "/v1/conversations/*", 0, conversations_delete,
+     "forget a conversation; with /items/ID: one of its items", NULL, NULL, "OpenAI", NULL, NULL},
     {"POST", "/v1/embeddings", WORK, specialists_embeddings, "embeddings of texts",
      specialists_embed_fields, &specialists_n_embed_fields, "OpenAI", NULL, NULL},
     {"POST", "/v1/audio/transcriptions", ROUTE_WORK, transcriptions_create,
      "the words of a sound: a form with 'file', and the other fields of OpenAI", NULL, NULL,
      "OpenAI", NULL, NULL},
+    {"POST", "/v1/audio/speech", WORK, speech_create, "the sound of a text, as it is computed",
+     speech_fields, &speech_n_fields, "OpenAI", NULL, NULL},
     {"POST", "/v1/audio/translations", 0, transcriptions_translate,
      "not supported: refused by name", NULL, NULL, "OpenAI", NULL, NULL},
     {"POST", "/v1/moderations", 0, openai_moderations, "not supported: refused by name", NULL, NULL,
@@ -99,6 +115,15 @@ static const struct route routes[] = {
      api_demo_fields, &api_n_demo_fields, "Sensors", NULL, NULL},
     {"POST", "/v1/process", WORK, process_handle, "a command or question: actions and a reply",
      process_fields, &process_n_fields, "Flows", NULL, NULL},
+    {"POST", "/v1/voice", ROUTE_WORK, voice_turn_post,
+     "a spoken command, a sound of any format: what was said, actions and a reply", NULL, NULL,
+     "Flows", NULL, NULL},
+    {"GET", "/v1/voice", 0, voice_ws,
+     "WebSocket: live sound in; words as they are spoken, actions and a reply out", NULL, NULL,
+     "Flows", NULL, NULL},
+    {"GET", "/v1/realtime", 0, realtime_ws,
+     "WebSocket: OpenAI's Realtime API: sound and text in, text, sound and calls of functions out",
+     NULL, NULL, "OpenAI", NULL, NULL},
     {"GET", "/v1/home", 0, api_home,
      "the home of /v1/process: its things and their states; ?stream=true: again when one changes",
      NULL, NULL, "Flows", NULL, NULL},
@@ -137,6 +162,10 @@ static const struct route routes[] = {
     {"GET", "/v1/machine", 0, api_machine,
      "memory and speed of this machine, and models to pull that fit it", NULL, NULL, "Server", NULL,
      NULL},
+    {"GET", "/v1/traces", 0, api_traces, "where the last requests spent their time", NULL, NULL,
+     "Server", NULL, NULL},
+    {"GET", "/v1/traces/*", 0, api_trace, "one of them, by the id of its request or trace", NULL,
+     NULL, "Server", NULL, NULL},
     {"GET", "/v1/cluster", 0, api_cluster, "nodes of the shoal, as this member sees them", NULL,
      NULL, "Server", NULL, NULL},
     {"GET", "/v1/stream", 0, stream_ws, "WebSocket: requests to the other paths, several at a time",

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "flow/pool.h"
+#include "gateway/api_key.h"
 #include "gateway/door.h"
 #include "gateway/guard.h"
 #include "net/peers.h"
@@ -471,13 +472,10 @@ void stream_ws(struct call *c)
     if (!guard_origin(c)) /* browsers let any page open a WebSocket to any server */
         return;
     struct session *s = mem_zalloc(sizeof(*s));
-    const char *auth = http_header(c->req, "authorization");
     const char *session_id = http_header(c->req, "x-session-id");
-    if (s && auth)
-        s->authorization = mem_strdup(auth);
     if (s && session_id)
         s->session_id = mem_strdup(session_id);
-    if (!s || (auth && !s->authorization) || (session_id && !s->session_id)) {
+    if (!s || api_key_header(&s->authorization, c->req) < 0 || (session_id && !s->session_id)) {
         session_free(s);
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         return;

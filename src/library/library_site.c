@@ -92,17 +92,16 @@ static int lend_home(void *ctx)
     const struct home_open_opts ho = {.path = s->config->home, .models = s->opts->models};
     if (s->home.table)
         return 0;
-    int rc = ask_pack_table(&s->home.table, s->opts->models, s->config->table, s->e);
+    int rc =
+        ask_pack_table(&s->home.table, s->opts->models, s->config->table, s->config->home, s->e);
     if (rc == 0)
         rc = home_open(&s->home.things, s->home.table, &ho, s->e);
     if (rc < 0)
         return rc;
     s->flow.app = &s->home.app;
-    const char *models[] = {s->home.table->encoder, s->home.table->act, s->home.table->reply,
-                            s->home.table->reader};
-    for (int i = 0; i < 4 && rc == 0; i++)
-        if (models[i] && models[i][0])
-            rc = lend_model(s, models[i]);
+    const char *models[] = {s->home.table->reader, s->home.table->reply};
+    for (int i = 0; i < 2 && rc == 0 && models[i]; i++)
+        rc = lend_model(s, models[i]);
     return rc;
 }
 

@@ -13,6 +13,8 @@ void api_metrics(struct call *c);
 void api_models(struct call *c);
 void api_model(struct call *c);
 void api_machine(struct call *c);
+void api_traces(struct call *c);
+void api_trace(struct call *c);
 void api_cluster(struct call *c);
 void api_cluster_change(struct call *c);
 void openapi_get(struct call *c);

@@ -25,6 +25,7 @@
 #include "site/mqtt/mqtt_site.h"
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
+#include "site/traces/otlp_export.h"
 #include "wire/json_out.h"
 
 void api_healthz(struct call *c)
@@ -66,7 +67,7 @@ static void put_model(struct json_out *j, const char *name, uint64_t created_s, 
     json_out_str(j, task);
     json_out_key(j, "kinds");
     json_out_array(j);
-    for (unsigned k = 1; k <= SHOAL_KIND_TRANSCRIBE; k <<= 1)
+    for (unsigned k = 1; k <= SHOAL_KIND_SPEAK; k <<= 1)
         if (kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);
@@ -410,6 +411,23 @@ static void put_shoal(const struct members *m, const struct replica_counts *k, s
     }
 }
 
+/* Of a node: prompts that came from others. */
+static void put_pages(const struct page_counts *k, struct buf *b)
+{
+    const struct {
+        const char *name, *help;
+        uint64_t n;
+    } rows[] = {
+        {"shoal_page_fetches_total", "fetches of computed prompts from other nodes", k->n_fetches},
+        {"shoal_page_fetches_failed_total", "those that failed or took too long", k->n_failed},
+        {"shoal_page_tokens_total", "prompt tokens that came with them", k->n_tokens},
+        {"shoal_page_bytes_total", "bytes that came with them", k->n_bytes}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        prometheus_help(b, rows[i].name, "counter", rows[i].help);
+        buf_printf(b, "%s %" PRIu64 "\n", rows[i].name, rows[i].n);
+    }
+}
+
 static void put_workers(const struct replica_counts *k, struct buf *b)
 {
     const struct {
@@ -599,6 +617,7 @@ static void put_server(struct gw *gw, struct buf *b)
     mqtt_door_metrics(gw->mqtt_door, b);
     plant_metrics(gw->plant, b);
     webhooks_metrics(gw->webhooks, b);
+    otlp_export_metrics(gw->exporter, b);
     modbus_site_metrics(gw->modbus, b);
     if (gw->deeds)
         put_deeds(gw->deeds, b);
@@ -632,6 +651,8 @@ void api_metrics(struct call *c)
         put_shoal(c->gl->members, &gw->relayed, b);
     if (c->gl->workers)
         put_workers(&gw->worked, b);
+    if (c->gl->pages)
+        put_pages(&gw->paged, b);
     for (int i = 0; i < (int)N_MODEL_ROWS; i++)
         put_models(gw, b, i, model_rows[i].name, model_rows[i].type, model_rows[i].help);
     put_models(gw, b, PART_MEMORY, "shoal_model_memory_bytes", "gauge",

@@ -15,10 +15,10 @@
 #include "base/file/file_open.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "depot/model_intake.h"
-#include "depot/model_manifest.h"
-#include "depot/model_refs.h"
-#include "depot/model_store.h"
+#include "depot/store/model_intake.h"
+#include "depot/store/model_manifest.h"
+#include "depot/store/model_refs.h"
+#include "depot/store/model_store.h"
 #include "flow/request.h"
 
 #define COPY_BYTES ((size_t)1 << 20)

@@ -2,8 +2,8 @@
  * name: pulled, or made by clients with Ollama's /api/create and copy, or added at run time. Every
  * interface answers with them.
  *
- * The names are files of the store (depot/model_refs.h); this is their copy in memory. Blobs that
- * clients send are models of the store without a name.
+ * The names are files of the store (depot/store/model_refs.h); this is their copy in memory. Blobs
+ * that clients send are models of the store without a name.
  *
  * Thread:    any; one lock inside.  open, refresh, put, adopt, remove and the functions of blobs
  *            read and write the disk: not for an event loop.

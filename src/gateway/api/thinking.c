@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/buf.h"
+
 #define OPEN "<think>"
 #define CLOSE "</think>"
 #define MAX_SPACES 7u /* before the first tag */
@@ -123,6 +125,12 @@ void thinking_push(struct thinking *t, const char *text, size_t n, thinking_fn f
     if (n > 0)
         memcpy(t->held + t->n_held, text, n);
     t->n_held += n;
+}
+
+void thinking_gather(void *ctx, bool thought, const char *text, size_t n)
+{
+    struct buf *to = ctx;
+    buf_put(&to[thought ? 1 : 0], text, n);
 }
 
 void thinking_end(struct thinking *t, thinking_fn fn, void *ctx)

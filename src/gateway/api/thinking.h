@@ -33,6 +33,9 @@ struct thinking {
 typedef void (*thinking_fn)(void *ctx, bool thought, const char *text, size_t n);
 /* Calls fn with what the piece adds to the thought or to the answer. */
 void thinking_push(struct thinking *t, const char *text, size_t n, thinking_fn fn, void *ctx);
+/* A thinking_fn that appends to two buffers: ctx[0] gets the answer, ctx[1] the thought. */
+struct buf;
+void thinking_gather(void *ctx, bool thought, const char *text, size_t n);
 /* The text has ended: what was held back follows. */
 void thinking_end(struct thinking *t, thinking_fn fn, void *ctx);
 

@@ -152,12 +152,13 @@ static bool start_job(const struct grpc_reading *from)
 void grpc_handle(struct call *c)
 {
     const struct grpc_method *m = grpc_method(c->req->path + strlen("/shoal.v1.Shoal/"));
-    double ms = grpc_call_timeout_ms(http_header(c->req, "grpc-timeout"));
+    double ms;
     struct grpc_reading g = {.call = c,
                              .method = m,
                              .max_bytes = c->gl->config->limits.max_body_bytes,
                              .max_fields = c->gl->config->max_values};
-    if (!grpc_call_is(c, m ? m->name : "/") || !grpc_call_find_whole(c, &g.frame))
+    if (!grpc_call_is(c, m ? m->name : "/") || !grpc_call_find_whole(c, &g.frame) ||
+        !grpc_call_timeout_ms(c, &ms))
         return;
     if (ms > 0)
         door_set_budget(c, ms < MAX_BUDGET_MS ? ms : MAX_BUDGET_MS);

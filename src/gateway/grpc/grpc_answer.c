@@ -43,14 +43,21 @@ static void put_utf8(struct buf *out, const char *p, size_t n)
     }
 }
 
+/* The head of a string field: its tag and how many bytes follow. */
+static size_t field_head(char *out, unsigned field, size_t n)
+{
+    size_t at = 0;
+    out[at++] = (char)(field << 3 | 2);
+    for (; n >= 0x80; n >>= 7)
+        out[at++] = (char)(n | 0x80);
+    out[at++] = (char)n;
+    return at;
+}
+
 static void put_event_head(struct buf *out, size_t n)
 {
     char head[GRPC_HEAD_BYTES + 11];
-    size_t at = GRPC_HEAD_BYTES, v = n;
-    head[at++] = 0x0a; /* GenerateEvent.text: field 1, a string */
-    for (; v >= 0x80; v >>= 7)
-        head[at++] = (char)(v | 0x80);
-    head[at++] = (char)v;
+    size_t at = GRPC_HEAD_BYTES + field_head(head + GRPC_HEAD_BYTES, 1, n); /* GenerateEvent.text */
     grpc_frame_head(head, at - GRPC_HEAD_BYTES + n, false);
     buf_put(out, head, at);
 }
@@ -207,6 +214,21 @@ static void put_message(struct answer_sink *a, const ProtobufCMessage *m)
         a->call->out.rc = rc;
 }
 
+/* A string of a model; protobuf-c would end it at a NUL. */
+static void put_text_field(struct answer_sink *a, unsigned field, const struct buf *text)
+{
+    struct buf valid;
+    char head[11];
+    buf_init(&valid, MAX_TEXT_BYTES);
+    put_utf8(&valid, text->data, text->len);
+    if (valid.len > 0)
+        buf_put(&a->call->out, head, field_head(head, field, valid.len));
+    buf_put(&a->call->out, valid.data, valid.len);
+    if (valid.rc < 0)
+        a->call->out.rc = valid.rc;
+    buf_fini(&valid);
+}
+
 static void put_calls(struct answer_sink *a, Shoal__V1__GenerateResponse *m)
 {
     const struct answer_choice *ch = &a->choices[0];
@@ -230,13 +252,12 @@ static void put_generated(struct answer_sink *a, const struct sink_done *d)
 {
     Shoal__V1__GenerateResponse m = SHOAL__V1__GENERATE_RESPONSE__INIT;
     Shoal__V1__Usage usage = usage_of(&d->usage);
-    const struct buf *text = &a->choices[0].text;
     m.model = pb_text(a->model);
-    m.text = valid_text(a->request, buf_str(text), text->len);
     m.finish_reason = finish_name(d);
     m.usage = &usage;
     put_calls(a, &m);
     put_message(a, &m.base);
+    put_text_field(a, 2, &a->choices[0].text); /* GenerateResponse.text */
 }
 
 /* ---- specialists ---- */

@@ -97,28 +97,25 @@ void grpc_call_send(struct call *c, const struct buf *message)
 
 /* ---- requests ---- */
 
-double grpc_call_timeout_ms(const char *text)
+bool grpc_call_timeout_ms(struct call *c, double *ms)
 {
-    char *end = NULL;
-    double n = text ? strtod(text, &end) : 0;
-    if (!text || end == text || !(n > 0))
-        return 0;
-    switch (*end) {
-    case 'H':
-        return n * 3600000;
-    case 'M':
-        return n * 60000;
-    case 'S':
-        return n * 1000;
-    case 'm':
-        return n;
-    case 'u':
-        return n / 1000;
-    case 'n':
-        return n / 1000000;
-    default:
-        return 0;
+    static const char units[] = "HMSmun";
+    static const double each[] = {3600000, 60000, 1000, 1, 1e-3, 1e-6};
+    const char *text = http_header(c->req, "grpc-timeout");
+    *ms = 0;
+    if (!text)
+        return true;
+    const size_t digits = strspn(text, "0123456789");
+    const char *unit = text[digits] ? strchr(units, text[digits]) : NULL;
+    if (digits < 1 || digits > 8 || !unit || text[digits + 1]) {
+        grpc_call_fail_plain(c, GRPC_INVALID_ARGUMENT, "INVALID_VALUE",
+                             "grpc-timeout must be 1 to 8 digits and one of H, M, S, m, u and n");
+        return false;
     }
+    *ms = strtod(text, NULL) * each[unit - units];
+    if (!(*ms > 0))
+        *ms = 1e-6; /* no time at all: it has passed before the request begins */
+    return true;
 }
 
 /* Whether messages of this encoding can be read; if not, the call is answered. */

@@ -24,8 +24,9 @@ SHOAL_MUST_CHECK int grpc_call_read(struct call *c, struct grpc_frame *f, struct
 bool grpc_call_find_whole(struct call *c, struct grpc_frame *f);
 /* The same, and decompresses it. */
 bool grpc_call_read_whole(struct call *c, struct grpc_frame *f, struct buf *plain);
-/* grpc-timeout's "10S", "250m" (ms), ... to milliseconds; 0: none. */
-double grpc_call_timeout_ms(const char *text);
+/* grpc-timeout's "10S", "250m" (ms), ... in milliseconds; 0: none.  False: it is malformed, and the
+ * call is answered. */
+bool grpc_call_timeout_ms(struct call *c, double *ms);
 
 /* Sends the headers, if they are not sent yet. */
 void grpc_call_begin(struct call *c);

@@ -148,11 +148,13 @@ static void on_deadline(struct executor_timer *t)
 static void watch(struct call *c, const char *service)
 {
     struct gw_loop *gl = c->gl;
-    double ms = grpc_call_timeout_ms(http_header(c->req, "grpc-timeout"));
+    double ms;
     if (strcmp(c->req->protocol, "h2") != 0) { /* HTTP/1.1 does not tell when the client has read */
         call_fail(c, 426, NULL, NULL, NULL, "gRPC streams need HTTP/2");
         return;
     }
+    if (!grpc_call_timeout_ms(c, &ms))
+        return;
     if (strlen(service) >= MAX_SERVICE_BYTES) {
         const struct grpc_error e = {.status = GRPC_INVALID_ARGUMENT,
                                      .reason = "INVALID_VALUE",

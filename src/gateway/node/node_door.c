@@ -11,6 +11,7 @@
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/health.h"
 #include "gateway/node/node_fetch.h"
+#include "gateway/node/node_pages.h"
 #include "gateway/node/node_run.h"
 #include "gateway/node/node_watch.h"
 
@@ -18,12 +19,16 @@ static const struct route methods[] = {
     {.method = "POST", .path = "/shoal.node.v1.Node/Run", .handle = node_run},
     {.method = "POST", .path = "/shoal.node.v1.Node/Watch", .handle = node_watch},
     {.method = "POST", .path = "/shoal.node.v1.Node/Fetch", .handle = node_fetch},
+    {.method = "POST", .path = "/shoal.node.v1.Node/Pages", .handle = node_pages},
     {.method = "POST", .path = "/grpc.health.v1.Health/Check", .handle = health_handle}};
 #define N_METHODS (sizeof(methods) / sizeof(methods[0]))
 
-/* Only members that serve models may fetch them; a gateway does not need the files. */
+/* Only members that serve models may fetch them, or what they have read; a gateway does not need
+ * it. */
 static unsigned roles_for(const struct route *method)
 {
+    if (method->handle == node_pages)
+        return ROLE_NODE;
     return method->handle == node_fetch ? ROLE_NODE | ROLE_CONTROLLER
                                         : ROLE_GATEWAY | ROLE_NODE | ROLE_CONTROLLER;
 }

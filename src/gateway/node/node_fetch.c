@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/store/fetch_pb.h"
-#include "depot/model_manifest.h"
+#include "depot/store/model_manifest.h"
 #include "cluster/store/model_share.h"
 #include "flow/pool.h"
 #include "gateway/call.h"

@@ -13,6 +13,7 @@
 #include "gateway/gw.h"
 #include "gateway/node/node_models.h"
 #include "gateway/node/node_self.h"
+#include "gateway/node/node_shard.h"
 
 /* On its way to a loop. */
 struct news {
@@ -53,11 +54,13 @@ static void tell_loops(struct gw *gw, bool gone, const char *address, const char
 static void on_found(void *ctx, const char *address, const char *name)
 {
     log_info("cluster", "found node %s at %s", name, address);
+    node_shard_found(ctx, address);
     tell_loops(ctx, false, address, name);
 }
 
 static void on_gone(void *ctx, const char *address)
 {
+    node_shard_gone(ctx, address);
     tell_loops(ctx, true, address, "");
 }
 
@@ -65,6 +68,7 @@ static void on_heard(void *ctx, const struct node_state *s)
 {
     struct gw *gw = ctx;
     node_models_hear(gw->models, s);
+    node_shard_found(gw, s->address);
 }
 
 static void on_damaged(void *ctx, const uint8_t sha256[SHA256_BYTES])

@@ -25,6 +25,7 @@ struct node_models {
     struct model_supply *supply; /* likewise */
     struct model_scrub *scrub;   /* or NULL */
     struct pack *pack;           /* the models included with Shoal; NULL: none */
+    bool apart;                  /* a process for each replica */
 };
 
 /* From the store, another node or the model's source. */
@@ -88,6 +89,7 @@ static void describe(void *ctx, struct registry_spec *spec)
     const struct node_models *m = ctx;
     const struct pack_model *best = NULL;
     char a[PATH_MAX], b[PATH_MAX];
+    spec->apart = m->apart;
     for (uint32_t i = 0; m->pack && i < m->pack->n_models; i++) {
         const struct pack_model *p = &m->pack->models[i];
         if (!realpath(p->open, a) || !realpath(spec->path, b) || strcmp(a, b) != 0)
@@ -123,6 +125,7 @@ int node_models_open(struct node_models **out, const struct config *c,
     *out = NULL;
     if (!m)
         return err_set(e, SHOAL_ENOMEM, "models of the node");
+    m->apart = c->cluster.isolation == 1;
     m->source = (struct agent_source){
         .ctx = m, .find = find, .doubt = doubt, .release = release, .describe = describe};
     if (pack_open(&m->pack, NULL, &none) < 0)

@@ -13,6 +13,7 @@
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/gw.h"
+#include "gateway/traced.h"
 #include "net/grpc_frame.h"
 
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)
@@ -143,8 +144,10 @@ static void note_prefix(struct gw *gw, struct request *r)
     bool shared =
         r->shares_cache || registry_shares_cache(gw->registry, r->model, SHOAL_KIND_GENERATE);
     const struct prefix_chain *p = prefix_chain_make(&r->arena, r, shared);
-    if (p)
-        prefix_table_note(gw->prefixes, p);
+    if (!p)
+        return;
+    prefix_table_note(gw->prefixes, p);
+    prefix_chain_tell(p, r);
 }
 
 void node_run(struct call *c)
@@ -187,6 +190,9 @@ void node_run(struct call *c)
     a->call = c;
     buf_init(&a->events, MAX_MESSAGE_BYTES);
     memcpy(c->id, r->id, sizeof(c->id));
+    c->caller = r->spans.context;
+    traced_begin(c);
+    request_trace(r, &c->spans);
     call_set_sink(c, &a->sink);
     note_prefix(c->gl->gw, r);
     flow_run_here(o, r, &a->sink);

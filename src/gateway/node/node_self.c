@@ -8,6 +8,7 @@
 #include "cluster/messages/node_state.h"
 #include "apps/home/table/home_table.h"
 #include "gateway/gw.h"
+#include "gateway/node/node_shard.h"
 #include "shoal/shoal_version.h"
 
 void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl)
@@ -30,7 +31,8 @@ void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl)
     if (gw->measure)
         node_measure_fill(gw->measure, s);
     node_state_collect(s, a, gw->registry);
-    s->asks = gw->home.table && node_state_model(s, gw->home.table->encoder, 0);
+    s->asks = gw->home.table && node_state_model(s, gw->home.table->reader, 0);
+    node_shard_fill(gw, s, a);
     if (gw->join)
         join_fill(gw->join, s, a);
 }

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/store/model_fetch.h"
-#include "depot/model_store.h"
+#include "depot/store/model_store.h"
 #include "flow/pool.h"
 #include "gateway/gw.h"
 

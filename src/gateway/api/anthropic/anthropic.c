@@ -4,7 +4,20 @@
 #include "flow/request.h"
 #include "flow/stages.h"
 #include "gateway/answer.h"
+#include "gateway/api/thinking.h"
 #include "wire/json_out.h"
+
+struct anthropic_answer {
+    struct answer_sink answer; /* first */
+    /* of a stream */
+    struct thinking thinking;
+    bool thought_is_open; /* its block was begun */
+};
+
+static struct anthropic_answer *anthropic_of(struct answer_sink *a)
+{
+    return (struct anthropic_answer *)(void *)a; /* its first member */
+}
 
 /* The stop sequence that ended the answer, or NULL. */
 static const char *stop_sequence(const struct answer_sink *a, const struct sink_done *d)
@@ -113,18 +126,63 @@ static void send_delta(struct answer_sink *a, const char *type, const char *key,
     answer_event_end(a, &j);
 }
 
+/* The block of the thought, in front of the others. */
+static void open_thought(struct anthropic_answer *a)
+{
+    struct json_out j = answer_event(&a->answer, "content_block_start");
+    json_out_member_uint(&j, "index", a->answer.n_parts);
+    json_out_key(&j, "content_block");
+    json_out_object(&j);
+    json_out_member_str(&j, "type", "thinking");
+    json_out_member_str(&j, "thinking", "");
+    json_out_member_str(&j, "signature", "");
+    json_out_object_end(&j);
+    answer_event_end(&a->answer, &j);
+    a->thought_is_open = true;
+}
+
+static void close_thought(struct anthropic_answer *a)
+{
+    if (!a->thought_is_open)
+        return;
+    close_block(&a->answer, NULL);
+    a->answer.n_parts++;
+    a->thought_is_open = false;
+}
+
+static void stream_piece(void *ctx, bool thought, const char *text, size_t n)
+{
+    struct anthropic_answer *a = ctx;
+    if (thought) {
+        if (!a->thought_is_open)
+            open_thought(a);
+        send_delta(&a->answer, "thinking_delta", "thinking", text, n);
+        return;
+    }
+    close_thought(a);
+    answer_open_part(&a->answer, NULL);
+    send_delta(&a->answer, "text_delta", "text", text, n);
+}
+
+/* Nothing more can belong to the thought. */
+static void settle_thought(struct anthropic_answer *a)
+{
+    thinking_end(&a->thinking, stream_piece, a);
+    close_thought(a);
+}
+
 static void stream_text(struct answer_sink *a, const struct sink_token *t)
 {
-    if (t->text_bytes == 0)
-        return;
-    answer_open_part(a, NULL);
-    send_delta(a, "text_delta", "text", t->text, t->text_bytes);
+    if (t->text_bytes > 0)
+        thinking_push(&anthropic_of(a)->thinking, t->text, t->text_bytes, stream_piece, a);
 }
 
 static void stream_call(struct answer_sink *a, const struct sink_call *e)
 {
-    if (e->begins)
+    if (e->begins) {
+        settle_thought(anthropic_of(a));
         answer_open_part(a, e);
+    }
     if (e->text_bytes > 0)
         send_delta(a, "input_json_delta", "partial_json", e->text, e->text_bytes);
     if (e->ends)
@@ -133,6 +191,7 @@ static void stream_call(struct answer_sink *a, const struct sink_call *e)
 
 static void stream_end(struct answer_sink *a, const struct sink_done *d)
 {
+    settle_thought(anthropic_of(a));
     answer_close_part(a, d);
     struct json_out j = answer_event(a, "message_delta");
     json_out_key(&j, "delta");
@@ -163,6 +222,27 @@ static void put_block(struct json_out *j, const struct answer_part *p)
     json_out_object_end(j);
 }
 
+static void put_thought(struct json_out *j, const struct thinking_parts *parts)
+{
+    json_out_object(j);
+    json_out_member_str(j, "type", "thinking");
+    json_out_key(j, "thinking");
+    json_out_strn(j, parts->thought, parts->thought_bytes);
+    json_out_member_str(j, "signature", "");
+    json_out_object_end(j);
+}
+
+/* Takes the thought, which ends at `begin`, from the part.  True: nothing else is in it. */
+static bool skip_thought(struct answer_part *p, size_t begin)
+{
+    if (p->is_call || begin <= p->from.text)
+        return false;
+    const size_t skip = begin - p->from.text < p->text_bytes ? begin - p->from.text : p->text_bytes;
+    p->text += skip;
+    p->text_bytes -= skip;
+    return p->text_bytes == 0;
+}
+
 static void put_whole(struct answer_sink *a, const struct sink_done *d)
 {
     struct json_out j = json_out_make(&a->call->out);
@@ -171,8 +251,13 @@ static void put_whole(struct answer_sink *a, const struct sink_done *d)
     json_out_object(&j);
     put_message(a, &j);
     json_out_array(&j);
+    const struct buf *text = &a->choices[0].text;
+    const struct thinking_parts parts = thinking_split(buf_str(text), text->len);
+    if (parts.thought)
+        put_thought(&j, &parts);
     while (answer_next_part(&a->choices[0], &at, &p))
-        put_block(&j, &p);
+        if (!skip_thought(&p, parts.answer_at))
+            put_block(&j, &p);
     json_out_array_end(&j);
     put_stop(a, &j, d);
     put_usage(&j, &d->usage);
@@ -216,10 +301,11 @@ static void start(struct call *c, bool count)
     }
     stream &= !count;
     r->generate.progress = stream; /* message_start has the prompt's token count */
-    struct answer_sink *a = answer_create(c, r, sizeof(*a), count ? &tokens : &messages, stream);
+    struct anthropic_answer *a =
+        answer_create(c, r, sizeof(*a), count ? &tokens : &messages, stream);
     if (!a)
         return;
-    answer_make_id(a, "msg_");
+    answer_make_id(&a->answer, "msg_");
     stages_run(&c->gl->flow, r, c->sink);
 }
 

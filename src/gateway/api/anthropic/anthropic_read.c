@@ -48,7 +48,7 @@ struct body {
          AT(thinking),                                                                             \
          0,                                                                                        \
          0,                                                                                        \
-         "only {\"type\": \"disabled\"}",                                                          \
+         "{\"type\": \"enabled\", \"adaptive\" or \"disabled\"}",                                  \
          "{\"type\":\"object\"}"},                                                                 \
         {"cache_control", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                  \
     {                                                                                              \
@@ -375,9 +375,12 @@ int anthropic_read(struct request *r, bool *stream, const cJSON *body, bool coun
     if (rc < 0)
         return rc;
     const char *thinking = text_of(b.thinking, "type");
-    if (thinking && strcmp(thinking, "disabled") != 0 && !lenient)
-        return fields_fail(e, "thinking", "unsupported_parameter",
-                           "thinking: only {\"type\": \"disabled\"} is supported");
+    if (thinking && strcmp(thinking, "disabled") != 0 && strcmp(thinking, "enabled") != 0 &&
+        strcmp(thinking, "adaptive") != 0)
+        return fields_fail(e, "thinking", "invalid_value",
+                           "thinking: the type is enabled, adaptive or disabled");
+    if (thinking) /* how much a model thinks is its own matter: budget_tokens is not used */
+        prompt_add_var(r, "enable_thinking", value_bool(strcmp(thinking, "disabled") != 0));
     if (!count && b.max_tokens == 0)
         return fields_fail(e, "max_tokens", "missing_required_parameter",
                            "max_tokens: the field is required");

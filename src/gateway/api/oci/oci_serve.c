@@ -11,9 +11,9 @@
 
 #include "base/file/file_open.h"
 #include "base/mem.h"
-#include "depot/model_manifest.h"
-#include "depot/model_store.h"
-#include "depot/oci_manifest.h"
+#include "depot/store/model_manifest.h"
+#include "depot/store/model_store.h"
+#include "depot/source/oci_manifest.h"
 #include "flow/pool.h"
 #include "gateway/api/model_profiles.h"
 #include "gateway/call.h"

@@ -16,6 +16,7 @@
 #include "gateway/api/model_profiles.h"
 #include "gateway/api/ollama/go_template.h"
 #include "gateway/api/prompt_read.h"
+#include "gateway/api/thinking.h"
 #include "gateway/api/tools_read.h"
 #include "gateway/guard.h"
 #include "wire/json_out.h"
@@ -502,6 +503,8 @@ struct ollama_answer {
     struct answer_sink answer; /* first */
     struct ollama_shape shape;
     struct answer_cursor shown; /* calls up to here were written */
+    struct thinking thinking;   /* of a stream, */
+    struct buf pieces[2];       /* and what a token adds to the answer and to the thought */
 };
 
 static struct ollama_answer *ollama_of(struct answer_sink *a)
@@ -533,7 +536,9 @@ static void put_calls(struct ollama_answer *a, struct json_out *j)
     json_out_array_end(j);
 }
 
-static void put_text(struct ollama_answer *a, struct json_out *j, const char *p, size_t n)
+/* thought: NULL: none. */
+static void put_text(struct ollama_answer *a, struct json_out *j, const char *p, size_t n,
+                     const char *thought, size_t n_thought)
 {
     json_out_object(j);
     json_out_key(j, "model");
@@ -547,6 +552,10 @@ static void put_text(struct ollama_answer *a, struct json_out *j, const char *p,
         json_out_key(j, "content");
     }
     json_out_strn(j, p, n);
+    if (thought) {
+        json_out_key(j, "thinking");
+        json_out_strn(j, thought, n_thought);
+    }
     put_calls(a, j);
     if (a->shape.chat)
         json_out_object_end(j);
@@ -562,7 +571,8 @@ static void put_turns(struct json_out *j, const struct chat *asked, const struct
         if (strcmp(m->role, "system") != 0)
             add_turn(&bytes, strcmp(m->role, "assistant") == 0, m->content, m->content_bytes);
     }
-    add_turn(&bytes, true, buf_str(text), text->len);
+    const size_t begin = thinking_split(buf_str(text), text->len).answer_at;
+    add_turn(&bytes, true, buf_str(text) + begin, text->len - begin); /* thoughts are left out */
     if (bytes.rc == 0) /* one that is too long is left out */
         put_context(j, &bytes);
     buf_fini(&bytes);
@@ -604,10 +614,46 @@ static void end_line(struct answer_sink *sink, struct json_out *j)
     call_line_end(sink->call);
 }
 
+/* A line with what `pieces` hold. */
+static struct json_out begin_line(struct ollama_answer *a)
+{
+    const struct buf *text = &a->pieces[0], *thought = &a->pieces[1];
+    struct json_out j = json_out_make(&a->answer.call->out);
+    put_text(a, &j, buf_str(text), text->len, thought->len > 0 ? buf_str(thought) : NULL,
+             thought->len);
+    return j;
+}
+
+static void clear_pieces(struct ollama_answer *a)
+{
+    buf_clear(&a->pieces[0]);
+    buf_clear(&a->pieces[1]);
+}
+
+/* What was held back, since it might have begun or ended a thought, follows. */
+static void settle_thought(struct ollama_answer *a)
+{
+    clear_pieces(a);
+    if (!a->shape.raw)
+        thinking_end(&a->thinking, thinking_gather, a->pieces);
+    if (a->pieces[0].len + a->pieces[1].len == 0)
+        return;
+    struct json_out j = begin_line(a);
+    end_line(&a->answer, &j);
+    clear_pieces(a);
+}
+
 static void stream_text(struct answer_sink *sink, const struct sink_token *t)
 {
-    struct json_out j = json_out_make(&sink->call->out);
-    put_text(ollama_of(sink), &j, t->text, t->text_bytes);
+    struct ollama_answer *a = ollama_of(sink);
+    clear_pieces(a);
+    if (a->shape.raw) /* a text, not an answer */
+        buf_put(&a->pieces[0], t->text, t->text_bytes);
+    else
+        thinking_push(&a->thinking, t->text, t->text_bytes, thinking_gather, a->pieces);
+    if (t->text_bytes > 0 && !t->logprobs && a->pieces[0].len + a->pieces[1].len == 0)
+        return; /* it is held back */
+    struct json_out j = begin_line(a);
     if (t->logprobs) {
         json_out_key(&j, "logprobs");
         json_out_array(&j);
@@ -623,14 +669,16 @@ static void stream_call(struct answer_sink *sink, const struct sink_call *e)
     struct json_out j = json_out_make(&sink->call->out);
     if (!e->ends)
         return;
-    put_text(ollama_of(sink), &j, "", 0);
+    settle_thought(ollama_of(sink));
+    put_text(ollama_of(sink), &j, "", 0, NULL, 0);
     end_line(sink, &j);
 }
 
 static void stream_end(struct answer_sink *sink, const struct sink_done *d)
 {
+    settle_thought(ollama_of(sink));
     struct json_out j = json_out_make(&sink->call->out);
-    put_text(ollama_of(sink), &j, "", 0);
+    put_text(ollama_of(sink), &j, "", 0, NULL, 0);
     put_end(ollama_of(sink), &j, d);
     call_line_end(sink->call);
 }
@@ -646,7 +694,11 @@ static void put_whole(struct answer_sink *sink, const struct sink_done *d)
     struct ollama_answer *a = ollama_of(sink);
     struct answer_choice *ch = &sink->choices[0];
     struct json_out j = json_out_make(&sink->call->out);
-    put_text(a, &j, buf_str(&ch->text), ch->text.len);
+    const struct thinking_parts parts = a->shape.raw
+                                            ? (struct thinking_parts){.thought = NULL}
+                                            : thinking_split(buf_str(&ch->text), ch->text.len);
+    put_text(a, &j, buf_str(&ch->text) + parts.answer_at, ch->text.len - parts.answer_at,
+             parts.thought, parts.thought_bytes);
     if (a->shape.logprobs) {
         json_out_key(&j, "logprobs");
         logprob_json_list(&j, ch);
@@ -655,7 +707,14 @@ static void put_whole(struct answer_sink *sink, const struct sink_done *d)
     buf_putc(j.b, '\n');
 }
 
+static void closed(struct answer_sink *sink)
+{
+    buf_fini(&ollama_of(sink)->pieces[0]);
+    buf_fini(&ollama_of(sink)->pieces[1]);
+}
+
 static const struct answer_dialect dialect = {.frame = &answer_lines,
+                                              .closed = closed,
                                               .text = stream_text,
                                               .call = stream_call,
                                               .end = stream_end,
@@ -719,6 +778,8 @@ static void run(struct call *c, struct request *r, const struct ollama_shape *sh
     struct ollama_answer *a = answer_create(c, r, sizeof(*a), &dialect, shape->stream);
     if (!a)
         return;
+    buf_init(&a->pieces[0], 1 << 20);
+    buf_init(&a->pieces[1], 1 << 20);
     a->shape = *shape;
     if (!shape->stream)
         a->answer.keeps |= shape->logprobs ? ANSWER_KEEPS_TOKENS : 0;

@@ -8,6 +8,7 @@
 #include "gateway/answer.h"
 #include "gateway/api/openai/openai_shape.h"
 #include "gateway/fields.h"
+#include "gateway/api/thinking.h"
 
 struct call;
 
@@ -25,9 +26,11 @@ SHOAL_MUST_CHECK int openai_read_completion(struct request *r, struct openai_sha
 struct openai_answer {
     struct answer_sink answer; /* first */
     struct openai_shape shape;
-    bool recalled;     /* the body was recalled, not parsed */
-    bool explained;    /* the route's decision was sent */
-    struct buf prefix; /* what every chunk of a stream starts with */
+    bool recalled;                                 /* the body was recalled, not parsed */
+    bool explained;                                /* the route's decision was sent */
+    struct buf prefix;                             /* what every chunk of a stream starts with */
+    struct thinking thinking[REQUEST_MAX_CHOICES]; /* of a stream, */
+    struct buf pieces[2]; /* and what a token adds to the answer and to the thought */
 };
 
 /* Connects a to the call; `closed` disconnects it.  SHOAL_ENOMEM: nothing was done. */

@@ -131,10 +131,18 @@ static void put_chat_choice(const struct openai_answer *a, struct json_out *j,
     json_out_key(j, "role");
     json_out_str(j, "assistant");
     json_out_key(j, "content");
-    if (ch->n_calls > 0 && ch->text.len == 0)
+    const struct thinking_parts parts = a->shape.keeps_thoughts
+                                            ? (struct thinking_parts){.thought = NULL}
+                                            : thinking_split(buf_str(&ch->text), ch->text.len);
+    const size_t begin = parts.answer_at;
+    if (ch->n_calls > 0 && ch->text.len == begin)
         json_out_null(j);
     else
-        json_out_strn(j, buf_str(&ch->text), ch->text.len);
+        json_out_strn(j, buf_str(&ch->text) + begin, ch->text.len - begin);
+    if (parts.thought) {
+        json_out_key(j, "reasoning_content");
+        json_out_strn(j, parts.thought, parts.thought_bytes);
+    }
     json_out_key(j, "refusal");
     json_out_null(j);
     if (ch->n_calls > 0)
@@ -317,15 +325,63 @@ static void begin_stream(struct answer_sink *sink)
     }
 }
 
+/* The delta of a chunk, from what `pieces` hold: a part of the thought, of the answer, or both. */
+static void put_delta(struct openai_answer *a, const char *text, size_t n)
+{
+    struct buf *b = &a->answer.call->out;
+    const struct buf *thought = &a->pieces[1];
+    struct json_out j = json_out_make(b);
+    buf_puts(b, "\"delta\":{");
+    if (thought->len > 0) {
+        buf_puts(b, "\"reasoning_content\":");
+        json_out_strn(&j, buf_str(thought), thought->len);
+    }
+    if (thought->len == 0 || n > 0) {
+        buf_puts(b, thought->len > 0 ? ",\"content\":" : "\"content\":");
+        j = json_out_make(b);
+        json_out_strn(&j, text, n);
+    }
+    buf_putc(b, '}');
+}
+
+static void clear_pieces(struct openai_answer *a)
+{
+    buf_clear(&a->pieces[0]);
+    buf_clear(&a->pieces[1]);
+}
+
+/* What was held back, since it might have begun or ended a thought, follows. */
+static void settle_thought(struct openai_answer *a, uint32_t choice)
+{
+    if (!a->shape.chat || a->shape.keeps_thoughts)
+        return;
+    clear_pieces(a);
+    thinking_end(&a->thinking[choice], thinking_gather, a->pieces);
+    if (a->pieces[0].len + a->pieces[1].len == 0)
+        return;
+    chunk_begin(a, choice);
+    put_delta(a, buf_str(&a->pieces[0]), a->pieces[0].len);
+    buf_puts(&a->answer.call->out, ",\"logprobs\":null");
+    chunk_end(a, NULL, NULL);
+    clear_pieces(a);
+}
+
 static void stream_chat(struct answer_sink *sink, const struct sink_token *t)
 {
     struct openai_answer *a = openai_of(sink);
     struct buf *b = &sink->call->out;
+    struct thinking *thinking = &a->thinking[t->choice];
+    const bool plain = a->shape.keeps_thoughts || thinking->state == THINKING_OFF;
+    clear_pieces(a);
+    if (!plain)
+        thinking_push(thinking, t->text, t->text_bytes, thinking_gather, a->pieces);
+    if (!plain && t->text_bytes > 0 && !t->logprobs && a->pieces[0].len + a->pieces[1].len == 0)
+        return; /* it is held back */
     chunk_begin(a, t->choice);
-    buf_puts(b, "\"delta\":{\"content\":");
-    struct json_out j = json_out_make(b);
-    json_out_strn(&j, t->text, t->text_bytes);
-    buf_puts(b, "},\"logprobs\":");
+    put_delta(a, plain ? t->text : buf_str(&a->pieces[0]),
+              plain ? t->text_bytes : a->pieces[0].len);
+    struct json_out j;
+    buf_puts(b, ",\"logprobs\":");
     if (t->logprobs) {
         buf_puts(b, "{\"content\":[");
         j = json_out_make(b);
@@ -359,6 +415,7 @@ static void stream_call(struct answer_sink *sink, const struct sink_call *e)
     struct buf *b = &sink->call->out;
     if (e->ends || (!e->begins && e->text_bytes == 0))
         return;
+    settle_thought(a, e->choice);
     chunk_begin(a, e->choice);
     struct json_out j = json_out_make(b);
     if (a->shape.functions) {
@@ -425,6 +482,7 @@ static void stream_text(struct answer_sink *sink, const struct sink_token *t)
 static void stream_done(struct answer_sink *sink, const struct sink_done *d)
 {
     struct openai_answer *a = openai_of(sink);
+    settle_thought(a, d->choice);
     chunk_begin(a, d->choice);
     buf_puts(&sink->call->out,
              a->shape.chat ? "\"delta\":{},\"logprobs\":null" : "\"text\":\"\",\"logprobs\":null");
@@ -463,6 +521,7 @@ static void stream_replace(struct answer_sink *sink, const struct sink_replace *
 {
     struct openai_answer *a = openai_of(sink);
     struct buf *b = &sink->call->out;
+    memset(a->thinking, 0, sizeof(a->thinking));
     put_prefix(a);
     call_event_begin(sink->call, NULL);
     buf_put(b, buf_str(&a->prefix), a->prefix.len);
@@ -487,7 +546,10 @@ static void start(struct answer_sink *sink, const struct sink_start *e)
 
 static void closed(struct answer_sink *sink)
 {
-    buf_fini(&openai_of(sink)->prefix);
+    struct openai_answer *a = openai_of(sink);
+    buf_fini(&a->prefix);
+    buf_fini(&a->pieces[0]);
+    buf_fini(&a->pieces[1]);
 }
 
 #define COMMON                                                                                     \
@@ -509,6 +571,9 @@ int openai_answer_open(struct openai_answer *a, struct call *c, const struct ope
     if (!shape->stream && (shape->logprobs || shape->n_best > 0))
         a->answer.keeps |= ANSWER_KEEPS_TOKENS;
     buf_init(&a->prefix, 64 << 10);
+    buf_init(&a->pieces[0], 1 << 20);
+    buf_init(&a->pieces[1], 1 << 20);
+    memset(a->thinking, 0, sizeof(a->thinking));
     answer_make_id(&a->answer, shape->chat ? "chatcmpl-" : "cmpl-");
     c->meter.n_each = shape->n;
     return 0;

@@ -11,7 +11,7 @@
 
 /* Both bodies; missing fields keep their defaults. */
 struct openai_body {
-    const char *model, *reasoning_effort, *verbosity, *suffix;
+    const char *model, *reasoning_effort, *reasoning_format, *verbosity, *suffix;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options, *template_vars,
         *continue_final, *generation_prompt, *tools, *tool_choice, *functions, *function_call;
     bool parallel_calls, stream, echo, ignore_eos, explain, progress, cache_prompt;
@@ -168,7 +168,8 @@ const struct field openai_chat_fields[] = {
     {"id_slot", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"timings_per_token", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"return_progress", FIELD_BOOL, AT(progress), 0, 0, "streams: report prefill progress", NULL},
-    {"reasoning_format", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"reasoning_format", FIELD_STR, AT(reasoning_format), 0, 0,
+     "none: a thought stays in the content; otherwise it is reasoning_content", NULL},
     {"backend_sampling", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"samplers", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"n_keep", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
@@ -361,6 +362,7 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
         prompt_read_effort(r, b.reasoning_effort);
     if (rc == 0)
         read_verbosity(r, b.verbosity);
+    shape->keeps_thoughts = b.reasoning_format && strcmp(b.reasoning_format, "none") == 0;
     if (rc == 0)
         rc = read_ending(r, &b, e);
     if (rc == 0)

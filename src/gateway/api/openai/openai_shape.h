@@ -8,6 +8,7 @@
 struct openai_shape {
     bool chat; /* otherwise a text completion */
     bool stream, include_usage, logprobs;
+    bool keeps_thoughts;   /* a thought stays in the text of the answer */
     bool replace;          /* streams: the client discards what a marked event declares void */
     bool tools;            /* the answer may contain tool calls */
     bool functions;        /* the client wants `function_call`, the older form of a call */

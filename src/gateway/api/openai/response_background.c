@@ -127,7 +127,8 @@ struct call *response_background_open(struct call *outer)
     if (!c)
         return NULL; /* call_create has answered x->req, which freed x */
     memcpy(c->id, outer->id, sizeof(c->id));
-    memcpy(c->trace, outer->trace, sizeof(c->trace));
+    c->spans = outer->spans;
+    (void)trace_ref(c->spans.trace);
     c->route = outer->route;
     c->client = outer->client;
     c->lenient = outer->lenient;

@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "flow/request.h"
 
 #define RESPONSE_STORE_ID_BYTES 64u
 
+/* A conversation is one too, without messages: its JSON holds its items (conversations.h). */
 struct response_entry {
     char id[RESPONSE_STORE_ID_BYTES], owner[RESPONSE_STORE_ID_BYTES];
     const char *json; /* the answer as it was sent */
@@ -19,5 +21,12 @@ struct response_entry {
     uint32_t n_messages, n_input; /* n_input: messages of this call's input, before the last one */
     bool running;                 /* it is not complete: not in the file */
 };
+
+/* The id of a conversation begins like this, that of a response does not. */
+#define RESPONSE_ENTRY_CONVERSATION "conv_"
+static inline bool response_entry_is_conversation(const char *id)
+{
+    return strncmp(id, RESPONSE_ENTRY_CONVERSATION, sizeof(RESPONSE_ENTRY_CONVERSATION) - 1) == 0;
+}
 
 #endif

@@ -11,12 +11,25 @@
 
 #define MAX_VALUES 1000000u
 
+/* A model may write NUL, at which cJSON would end the string: such a text is the list of the pieces
+ * between its NULs. */
 static void put_text(struct json_out *j, const char *key, const char *text, size_t n)
 {
     if (!text)
         return;
     json_out_key(j, key);
-    json_out_strn(j, text, n);
+    if (!memchr(text, '\0', n)) {
+        json_out_strn(j, text, n);
+        return;
+    }
+    json_out_array(j);
+    for (const char *end = text + n, *zero;; text = zero + 1) {
+        zero = memchr(text, '\0', (size_t)(end - text));
+        json_out_strn(j, text, (size_t)((zero ? zero : end) - text));
+        if (!zero)
+            break;
+    }
+    json_out_array_end(j);
 }
 
 static void put_str(struct json_out *j, const char *key, const char *text)
@@ -69,11 +82,40 @@ static const cJSON *get(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
+/* The pieces with a NUL between each two of them. */
+static const char *joined(struct arena *a, const cJSON *pieces, size_t *n)
+{
+    const cJSON *one;
+    size_t at = 0;
+    *n = 0;
+    if (cJSON_GetArraySize(pieces) < 2)
+        return NULL;
+    cJSON_ArrayForEach(one, pieces)
+    {
+        if (!cJSON_IsString(one))
+            return NULL;
+        *n += strlen(one->valuestring) + (one != pieces->child);
+    }
+    char *text = arena_zalloc(a, *n + 1);
+    cJSON_ArrayForEach(one, pieces)
+    {
+        const size_t bytes = strlen(one->valuestring);
+        if (!text)
+            return NULL;
+        memcpy(text + at, one->valuestring, bytes);
+        at += bytes + 1;
+    }
+    return text;
+}
+
 /* A copy in the arena; NULL: the member is missing. */
 static const char *text_of(struct arena *a, const cJSON *object, const char *key, size_t *n)
 {
-    const char *text = cJSON_GetStringValue(get(object, key));
+    const cJSON *v = get(object, key);
+    const char *text = cJSON_GetStringValue(v);
     *n = text ? strlen(text) : 0;
+    if (cJSON_IsArray(v))
+        return joined(a, v, n);
     return text ? arena_printf(a, "%s", text) : NULL;
 }
 
@@ -115,7 +157,7 @@ static bool read_messages(struct response_entry *e, const cJSON *list, struct ar
     struct chat_message *messages = n > 0 ? arena_zalloc_n(a, (size_t)n, sizeof(*messages)) : NULL;
     const cJSON *one;
     size_t unused;
-    if (!messages)
+    if (n > 0 && !messages)
         return false;
     cJSON_ArrayForEach(one, list)
     {
@@ -140,7 +182,10 @@ static bool read_entry(struct response_entry *e, int64_t *until_s, const cJSON *
     if (!id || !owner || strlen(id) >= sizeof(e->id) || strlen(owner) >= sizeof(e->owner) ||
         !cJSON_IsNumber(until) || !(until->valuedouble > 0 && until->valuedouble < 1e12) ||
         !cJSON_IsNumber(input) || !read_messages(e, get(line, "messages"), a) ||
-        !(input->valuedouble >= 0 && input->valuedouble < e->n_messages))
+        !(input->valuedouble >= 0 && input->valuedouble <= e->n_messages))
+        return false;
+    if (response_entry_is_conversation(id) ? e->n_messages > 0
+                                           : input->valuedouble >= e->n_messages)
         return false;
     memcpy(e->id, id, strlen(id));
     memcpy(e->owner, owner, strlen(owner));

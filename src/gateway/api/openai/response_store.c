@@ -33,7 +33,7 @@ struct kept {
 };
 
 struct response_store {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, edits;
     size_t max_bytes, bytes;
     uint64_t ttl_ns;
     uint32_t n;
@@ -55,6 +55,7 @@ int response_store_create(struct response_store **out, size_t max_bytes, uint32_
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the store of responses");
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->edits, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->changed, &attr);
@@ -112,6 +113,7 @@ void response_store_destroy(struct response_store *s)
     mem_free(s->path);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->edits);
     mem_free(s);
 }
 
@@ -256,6 +258,16 @@ bool response_store_delete(struct response_store *s, const char *id, const char 
     pthread_cond_signal(&s->changed);
     pthread_mutex_unlock(&s->lock);
     return k != NULL;
+}
+
+void response_store_lock_edits(struct response_store *s)
+{
+    pthread_mutex_lock(&s->edits);
+}
+
+void response_store_unlock_edits(struct response_store *s)
+{
+    pthread_mutex_unlock(&s->edits);
 }
 
 /* ---- runs ---- */

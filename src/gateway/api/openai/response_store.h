@@ -50,6 +50,9 @@ void response_store_unref(struct response_store *s, const struct response_entry 
 /* False: none. */
 bool response_store_delete(struct response_store *s, const char *id, const char *owner,
                            uint64_t now_ns);
+/* Between them no other thread changes an entry that is read and then put again. */
+void response_store_lock_edits(struct response_store *s);
+void response_store_unlock_edits(struct response_store *s);
 void response_store_add_run(struct response_store *s, struct response_run *r);
 /* True: `cancel` was posted and will still run, so r must live until then. */
 bool response_store_remove_run(struct response_store *s, struct response_run *r);

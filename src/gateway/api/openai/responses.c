@@ -10,6 +10,7 @@
 #include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/logprob_json.h"
+#include "gateway/api/openai/conversations.h"
 #include "gateway/api/openai/response_background.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/thinking.h"
@@ -27,6 +28,7 @@ static const char *const status_names[] = {"in_progress", "completed", "incomple
 struct responses_answer {
     struct answer_sink answer; /* first */
     struct responses_shape shape;
+    bool private; /* it repeats personal data of the client: nothing is stored */
     uint64_t n_events;
     /* of a stream */
     struct thinking thinking;
@@ -243,6 +245,12 @@ static void put_asked(const struct responses_shape *s, struct json_out *j)
     json_out_key(j, "max_output_tokens");
     s->max_output_tokens > 0 ? json_out_int(j, s->max_output_tokens) : json_out_null(j);
     put_or_null(j, "previous_response_id", s->previous_id);
+    if (s->conversation) {
+        json_out_key(j, "conversation");
+        json_out_object(j);
+        json_out_member_str(j, "id", s->conversation);
+        json_out_object_end(j);
+    }
     put_or_null(j, "user", s->user);
     json_out_key(j, "reasoning");
     json_out_object(j);
@@ -535,6 +543,9 @@ static void keep(struct answer_sink *a, const struct buf *json, bool running)
                                .n_messages = n + 1,
                                .n_input = shape->n_input,
                                .running = running};
+    if (store && shape->conversation && !running && !responses_of(a)->private && json->rc == 0)
+        conversations_append(a->call, shape->conversation, shape->conversation_items, buf_str(json),
+                             json->len);
     if (!store || !shape->store || json->rc < 0)
         return;
     struct chat_message *messages = arena_zalloc_n(&a->request->arena, n + 1u, sizeof(*messages));
@@ -600,6 +611,7 @@ static void closed(struct answer_sink *a)
 
 static void start(struct answer_sink *a, const struct sink_start *e)
 {
+    responses_of(a)->private = e->private;
     responses_of(a)->shape.store &= !e->private;
 }
 
@@ -673,30 +685,63 @@ static void fail_unknown(struct call *c, const char *param, const char *id)
               "there is no response '%.64s': it was not stored, or it has expired", id);
 }
 
-struct request *responses_request(struct call *c, struct responses_shape *shape)
+/* The response to continue from, with a reference; NULL and true: none.  False: the call is
+ * answered. */
+static bool find_previous(struct call *c, const struct response_entry **out)
 {
     struct response_store *store = c->gl->gw->response_store;
     const char *id = responses_previous(c->json);
-    const struct response_entry *previous =
-        id && store ? response_store_get(store, id, owner_of(c), clock_ns()) : NULL;
-    struct fields_error e = {{0}, {0}, NULL};
-    if (id && !previous) {
+    *out = NULL;
+    if (!id)
+        return true;
+    if (store && !response_entry_is_conversation(id))
+        *out = response_store_get(store, id, owner_of(c), clock_ns());
+    if (!*out) {
         fail_unknown(c, "previous_response_id", id);
-        return NULL;
+        return false;
     }
-    if (previous && previous->running) {
-        response_store_unref(store, previous);
-        call_fail(c, 400, NULL, "previous_response_id", "invalid_value",
-                  "the response '%.64s' is still in progress", id);
+    if (!(*out)->running)
+        return true;
+    response_store_unref(store, *out);
+    call_fail(c, 400, NULL, "previous_response_id", "invalid_value",
+              "the response '%.64s' is still in progress", id);
+    return false;
+}
+
+/* Reads the body into r, behind the conversation or the response that it continues.
+ * SHOAL_ENOTFOUND: there is no such conversation. */
+static int read_call(struct call *c, struct request *r, struct responses_shape *shape,
+                     const struct response_entry *previous, struct fields_error *e)
+{
+    const char *id = conversations_named(c->json);
+    struct response_entry conversation;
+    int rc = id ? conversations_read(c, id, r, &conversation, e) : 0;
+    if (rc < 0)
+        return rc;
+    return responses_read(r, shape, c->json,
+                          id && conversation.n_messages > 0 ? &conversation : previous, c->lenient,
+                          e);
+}
+
+struct request *responses_request(struct call *c, struct responses_shape *shape)
+{
+    struct response_store *store = c->gl->gw->response_store;
+    const struct response_entry *previous;
+    struct fields_error e = {{0}, {0}, NULL};
+    if (!find_previous(c, &previous))
         return NULL;
-    }
     struct request *r = call_request(c);
-    int rc = r ? responses_read(r, shape, c->json, previous, c->lenient, &e) : 0;
+    int rc = r ? read_call(c, r, shape, previous, &e) : 0;
     if (previous)
         response_store_unref(store, previous);
     if (rc == 0)
         return r;
-    call_fail_fields(c, &e);
+    if (rc == SHOAL_ENOTFOUND)
+        call_fail(c, 404, NULL, "conversation", "conversation_not_found",
+                  "there is no conversation '%.64s': it was not made, or it has expired",
+                  conversations_named(c->json));
+    else
+        call_fail_fields(c, &e);
     flow_give_request(&c->gl->flow, r);
     return NULL;
 }
@@ -801,8 +846,9 @@ static const struct response_entry *named(struct call *c, const char *const know
         memcpy(id, path, n);
     *rest = path + n;
     const bool good = strcmp(*rest, known[0]) == 0 || strcmp(*rest, known[1]) == 0;
-    const struct response_entry *e =
-        store && good ? response_store_get(store, id, owner_of(c), clock_ns()) : NULL;
+    const struct response_entry *e = store && good && !response_entry_is_conversation(id)
+                                         ? response_store_get(store, id, owner_of(c), clock_ns())
+                                         : NULL;
     if (!e)
         fail_unknown(c, NULL, path);
     return e;
@@ -847,7 +893,8 @@ void responses_delete(struct call *c)
 {
     const char *id = c->req->path + strlen(PATH);
     struct response_store *store = c->gl->gw->response_store;
-    if (!store || !response_store_delete(store, id, owner_of(c), clock_ns())) {
+    if (!store || response_entry_is_conversation(id) ||
+        !response_store_delete(store, id, owner_of(c), clock_ns())) {
         fail_unknown(c, NULL, id);
         return;
     }

@@ -21,8 +21,10 @@ struct responses_shape { /* fields of the request that the answer repeats; texts
     const char *metadata, *tools, *tool_choice, *format; /* as JSON */
     double temperature, top_p;
     int64_t max_output_tokens, top_logprobs;
-    uint32_t n_instructions; /* leading messages that belong only to this call */
-    uint32_t n_input;        /* messages of the input */
+    const char *conversation;       /* its id; NULL: none */
+    const char *conversation_items; /* the input, as JSON items for it */
+    uint32_t n_instructions;        /* leading messages that belong only to this call */
+    uint32_t n_input;               /* messages of the input */
 };
 
 /* The id of the response that the body continues from; NULL: none. */

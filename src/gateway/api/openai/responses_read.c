@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "gateway/api/constraint_read.h"
+#include "gateway/api/openai/conversations.h"
 #include "gateway/api/openai/openai.h"
+#include "gateway/api/openai/response_input.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/openai/responses.h"
 #include "gateway/api/prompt_read.h"
@@ -12,7 +14,7 @@
 struct body {
     const char *model, *instructions, *previous_id, *user, *truncation;
     const cJSON *input, *metadata, *text, *reasoning, *include, *template_vars, *tools,
-        *tool_choice;
+        *tool_choice, *conversation;
     bool stream, store, parallel_calls, background;
     int64_t max_output_tokens, top_logprobs, priority;
     double temperature, top_p, latency_budget_ms;
@@ -69,7 +71,9 @@ const struct field responses_fields[] = {
      "false: at most one call in an answer", NULL},
     {"background", FIELD_BOOL, AT(background), 0, 0,
      "answer at once with the id, and store the response when it is complete", NULL},
-    {"conversation", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"conversation", FIELD_VALUE, AT(conversation), 0, 0,
+     "a conversation of /v1/conversations, to which input and answer are added",
+     "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"object\"}]}"},
     {"prompt", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     IGNORED("max_tool_calls"),
     IGNORED("service_tier"),
@@ -90,156 +94,18 @@ static const char *copy(struct request *r, const char *text)
     return text ? request_copy(r, text, strlen(text)) : NULL;
 }
 
-static int read_text_input(struct request *r, const char *text)
+static int read_conversation(struct request *r, struct responses_shape *shape, const struct body *b,
+                             const cJSON *body, struct fields_error *e)
 {
-    struct chat_message *m = arena_zalloc(&r->arena, sizeof(*m));
-    if (!m)
-        return 0; /* request_rc tells */
-    m->role = "user";
-    m->content = request_copy_utf8(r, text, strlen(text), &m->content_bytes);
-    r->input_bytes += m->content_bytes;
-    r->generate.chat.messages = m;
-    r->generate.chat.n_messages = 1;
-    return 0;
-}
-
-enum item { ITEM_MESSAGE, ITEM_CALL, ITEM_RESULT, ITEM_REASONING, ITEM_OTHER };
-
-static enum item item_of(const cJSON *v, const char **type)
-{
-    *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(v, "type"));
-    return !*type || strcmp(*type, "message") == 0      ? ITEM_MESSAGE
-           : strcmp(*type, "function_call") == 0        ? ITEM_CALL
-           : strcmp(*type, "function_call_output") == 0 ? ITEM_RESULT
-           : strcmp(*type, "reasoning") == 0            ? ITEM_REASONING
-                                                        : ITEM_OTHER;
-}
-
-struct items {
-    struct chat_message *list;
-    uint32_t n;
-    uint32_t room; /* for calls that follow, in the last message */
-};
-
-/* Makes room for this call and those after it, in the preceding assistant's message or a new one: a
- * model sees one answer as one message. */
-static int begin_calls(struct request *r, struct items *x, const cJSON *v, const char *param,
-                       struct fields_error *e)
-{
-    const char *type;
-    uint32_t most = 0;
-    for (const cJSON *next = v; next && item_of(next, &type) == ITEM_CALL; next = next->next)
-        if (++most > REQUEST_MAX_CALLS)
-            return fields_fail(e, param, "invalid_value",
-                               "more than %u calls follow each other from '%s' on",
-                               REQUEST_MAX_CALLS, param);
-    struct chat_message *last = x->n > 0 ? &x->list[x->n - 1] : NULL;
-    if (!last || strcmp(last->role, "assistant") != 0 || last->calls) {
-        last = &x->list[x->n++];
-        *last = (struct chat_message){.role = "assistant", .content = ""};
-    }
-    last->calls = arena_zalloc_n(&r->arena, most, sizeof(*last->calls));
-    x->room = last->calls ? most : 0;
-    return 0;
-}
-
-static int read_call(struct request *r, struct items *x, const cJSON *v, const char *param,
-                     struct fields_error *e)
-{
-    const cJSON *id = cJSON_GetObjectItemCaseSensitive(v, "call_id");
-    const cJSON *name = cJSON_GetObjectItemCaseSensitive(v, "name");
-    if (!cJSON_IsString(id) || !id->valuestring[0] || !cJSON_IsString(name))
-        return fields_fail(e, param, "invalid_value",
-                           "'%s' must be {\"type\": \"function_call\", \"call_id\": \"...\", "
-                           "\"name\": \"...\", \"arguments\": \"...\"}",
-                           param);
-    int rc = x->room > 0 ? 0 : begin_calls(r, x, v, param, e);
-    if (rc < 0 || x->room == 0)
-        return rc; /* 0: request_rc tells */
-    struct chat_message *m = &x->list[x->n - 1];
-    /* allocated by begin_calls */
-    struct chat_call *calls = (struct chat_call *)(uintptr_t)m->calls;
-    x->room--;
-    return tools_read_call(r, &calls[m->n_calls++], id, name,
-                           cJSON_GetObjectItemCaseSensitive(v, "arguments"), param, e);
-}
-
-static int read_result(struct request *r, struct chat_message *m, const cJSON *v, int i,
-                       const char *param, struct fields_error *e)
-{
-    const cJSON *id = cJSON_GetObjectItemCaseSensitive(v, "call_id");
-    const cJSON *output = cJSON_GetObjectItemCaseSensitive(v, "output");
-    if (!cJSON_IsString(id) || !id->valuestring[0] ||
-        (!cJSON_IsString(output) && !cJSON_IsArray(output)))
-        return fields_fail(e, param, "invalid_value",
-                           "'%s' must be {\"type\": \"function_call_output\", \"call_id\": "
-                           "\"...\", \"output\": \"...\"}",
-                           param);
-    m->role = "tool";
-    m->call_id = request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL);
-    return prompt_read_content(r, m, output, i, e);
-}
-
-/* Errors of shared readers name messages[i] or response_format; this body has other names. */
-static void rename_param(struct fields_error *e, const char *theirs, const char *ours)
-{
-    char param[sizeof(e->param)];
-    size_t n = strlen(theirs);
-    if (strncmp(e->param, theirs, n) != 0)
-        return;
-    snprintf(param, sizeof(param), "%s%.50s", ours, e->param + n);
-    memcpy(e->param, param, sizeof(param));
-}
-
-static int read_item(struct request *r, struct items *x, const cJSON *v, int i, bool lenient,
-                     struct fields_error *e)
-{
-    char param[32];
-    const char *type;
-    enum item item = item_of(v, &type);
-    snprintf(param, sizeof(param), "input[%d]", i);
-    if (item == ITEM_OTHER)
-        return fields_fail(e, param, "unsupported_parameter",
-                           "'%s' is of the type '%.32s': only message, function_call, "
-                           "function_call_output and reasoning are supported",
-                           param, type);
-    if (item == ITEM_REASONING)
-        return 0; /* thoughts of an earlier answer: chat templates leave them out as well */
-    if (item == ITEM_CALL)
-        return read_call(r, x, v, param, e);
-    struct chat_message *m = &x->list[x->n++];
-    int rc = item == ITEM_RESULT ? read_result(r, m, v, i, param, e)
-                                 : prompt_read_message(r, m, v, i, lenient, e);
-    r->input_bytes += m->content_bytes;
-    return rc;
-}
-
-/* The input's items into the request's messages; afterwards the others are put in front of them. */
-static int read_input(struct request *r, const cJSON *input, bool lenient, struct fields_error *e)
-{
-    const cJSON *one;
-    struct items x = {.n = 0};
-    int i = 0;
-    if (cJSON_IsString(input))
-        return read_text_input(r, input->valuestring);
-    if (!cJSON_IsArray(input) || !input->child)
-        return fields_fail(e, "input", input ? "invalid_type" : "missing_required_parameter",
-                           "'input' must be a text, or a list with at least one message");
-    x.list = arena_zalloc_n(&r->arena, (size_t)cJSON_GetArraySize(input), sizeof(*x.list));
-    if (!x.list)
-        return 0; /* request_rc tells */
-    cJSON_ArrayForEach(one, input)
-    {
-        int rc = read_item(r, &x, one, i++, lenient, e);
-        if (rc < 0) {
-            rename_param(e, "messages", "input");
-            return rc;
-        }
-    }
-    if (x.n == 0)
-        return fields_fail(e, "input", "invalid_value", "'input' holds no message");
-    r->generate.chat.messages = x.list;
-    r->generate.chat.n_messages = x.n;
+    const char *id = conversations_named(body);
+    if (b->conversation && !cJSON_IsNull(b->conversation) && !id)
+        return fields_fail(e, "conversation", "invalid_type",
+                           "'conversation' must be an id, or {\"id\": \"...\"}");
+    if (id && b->previous_id)
+        return fields_fail(e, "conversation", "invalid_value",
+                           "'conversation' and 'previous_response_id' exclude each other");
+    shape->conversation = copy(r, id);
+    shape->conversation_items = id ? conversations_input(r, b->input) : NULL;
     return 0;
 }
 
@@ -340,7 +206,7 @@ static int read_text(struct request *r, struct responses_shape *shape, const cJS
     shape->format = tools_read_json(r, f.response_format, NULL);
     int rc = constraint_read(r, &f, lenient, e);
     if (rc < 0)
-        rename_param(e, "response_format", "text.format");
+        response_input_rename(e, "response_format", "text.format");
     return rc;
 }
 
@@ -412,7 +278,9 @@ int responses_read(struct request *r, struct responses_shape *shape, const cJSON
     if (rc == 0)
         rc = use_body(r, shape, &b, lenient, e);
     if (rc == 0)
-        rc = read_input(r, b.input, lenient, e);
+        rc = response_input_read(r, b.input, lenient, e);
+    if (rc == 0)
+        rc = read_conversation(r, shape, &b, body, e);
     if (rc == 0)
         rc = prompt_read_vars(r, b.template_vars, e);
     if (rc < 0)

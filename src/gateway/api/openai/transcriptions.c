@@ -3,9 +3,9 @@
 
 #include "audio/audio_read.h"
 #include "base/mem.h"
-#include "flow/pool.h"
 #include "flow/stages.h"
 #include "gateway/answer.h"
+#include "gateway/api/sound.h"
 #include "wire/json_out.h"
 
 struct transcription {
@@ -112,46 +112,11 @@ static void closed(struct answer_sink *a)
     transcript_fini(&of(a)->heard);
 }
 
-/* ---- decoding: on the pool ---- */
+/* ---- the handler ---- */
 
-struct decoding {
-    struct pool_task pool_task;
-    struct executor_task finished;
-    struct call *call;       /* held */
-    struct request *request; /* owned */
-    struct transcriptions_ask ask;
-    char *body; /* that ask.sound points into */
-    int rc;
-    struct err error;
-};
-
-static bool charge(void *ctx, size_t n)
+static void start(struct call *c, struct request *r, void *ctx)
 {
-    return call_count_input(ctx, n);
-}
-
-static void on_pool(struct pool_task *p)
-{
-    struct decoding *d = LOOP_OF(p, struct decoding, pool_task);
-    d->rc = transcriptions_hear(d->request, &d->ask, charge, d->call, &d->error);
-    mem_free(d->body);
-    d->body = NULL;
-    executor_post(d->call->gl->flow.executor, &d->finished);
-}
-
-static void decoding_free(struct decoding *d)
-{
-    struct call *c = d->call;
-    if (d->request)
-        flow_give_request(&c->gl->flow, d->request);
-    mem_free(d->body);
-    c->gl->flow.n_jobs--;
-    mem_free(d);
-    call_release(c);
-}
-
-static void start(struct call *c, struct request *r, const struct transcriptions_ask *ask)
-{
+    const struct transcriptions_ask *ask = ctx;
     static const struct answer_frame plain = {.type = "text/plain", .send = send_plain};
     static const struct answer_dialect json = {.frame = &answer_events,
                                                .result = put_delta,
@@ -170,24 +135,6 @@ static void start(struct call *c, struct request *r, const struct transcriptions
     stages_run(&c->gl->flow, r, c->sink);
 }
 
-static void on_finished(struct executor_task *task)
-{
-    struct decoding *d = LOOP_OF(task, struct decoding, finished);
-    struct call *c = d->call;
-    struct request *r = d->request;
-    if (c->req && d->rc == SHOAL_EFORMAT) {
-        call_fail(c, 400, NULL, "file", "invalid_file", "%s", d->error.msg);
-    } else if (c->req && d->rc == SHOAL_ELIMIT) {
-        call_fail(c, 413, NULL, "file", "file_too_large", "%s", d->error.msg);
-    } else if (c->req && d->rc < 0) {
-        call_fail_code(c, d->rc, d->error.msg);
-    } else if (c->req) {
-        d->request = NULL;
-        start(c, r, &d->ask);
-    }
-    decoding_free(d);
-}
-
 void transcriptions_create(struct call *c)
 {
     struct fields_error e = {{0}, {0}, NULL};
@@ -196,33 +143,22 @@ void transcriptions_create(struct call *c)
     struct request *r = call_request(c);
     if (!r)
         return;
-    struct decoding *d = mem_zalloc(sizeof(*d));
-    char *body = d ? http_take_body(c->req) : NULL;
+    struct transcriptions_ask *ask = arena_zalloc(&r->arena, sizeof(*ask));
+    char *body = ask ? http_take_body(c->req) : NULL;
     if (!body) {
-        mem_free(d);
         flow_give_request(&c->gl->flow, r);
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    d->pool_task.fn = on_pool;
-    d->finished.fn = on_finished;
-    d->call = c;
-    d->request = r;
-    d->body = body;
-    call_hold(c);
-    c->gl->flow.n_jobs++;
-    if (transcriptions_read(r, &d->ask, type, body, n, c->lenient, &e) < 0) {
+    if (transcriptions_read(r, ask, type, body, n, c->lenient, &e) < 0) {
+        mem_free(body);
+        flow_give_request(&c->gl->flow, r);
         call_fail_fields(c, &e);
-        decoding_free(d);
-    } else if (!call_count_input(c, n)) {
-        call_refuse(c, GW_REFUSED_BUSY, 503, 1,
-                    "the sound does not fit into the memory for clients (limits.buffers, "
-                    "limits.client_buffers): try again later");
-        decoding_free(d);
-    } else if (pool_submit(c->gl->gw->pool, &d->pool_task) < 0) {
-        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many sounds are waiting to be decoded");
-        decoding_free(d);
+        return;
     }
+    sound_decode(c, r, body, n,
+                 &(struct sound_ask){
+                     .sound = ask->sound, .phrases = ask->prompt, .then = start, .ctx = ask});
 }
 
 void transcriptions_translate(struct call *c)

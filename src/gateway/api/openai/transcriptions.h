@@ -1,9 +1,8 @@
 /* transcriptions.h - OpenAI's /v1/audio/transcriptions: a form with a sound in, its words out.
  *
- * The sound is decoded on the pool, window by window, into a request with one input for each
- * window; its memory is charged to the client.  It is never written anywhere.
+ * gateway/api/sound.h decodes it.
  *
- * Thread:    the loop's; transcriptions_read and transcriptions_hear have no state. */
+ * Thread:    the loop's; transcriptions_read has no state. */
 #ifndef SHOAL_GATEWAY_API_OPENAI_TRANSCRIPTIONS_H
 #define SHOAL_GATEWAY_API_OPENAI_TRANSCRIPTIONS_H
 
@@ -34,12 +33,6 @@ struct transcriptions_ask { /* what the form says; texts point into the body */
 SHOAL_MUST_CHECK int transcriptions_read(struct request *r, struct transcriptions_ask *ask,
                                          const char *type, const char *body, size_t n, bool lenient,
                                          struct fields_error *e);
-/* Decodes the sound of the form into inputs of the request.  charge: counts bytes before they are
- * used; false: too many. */
-SHOAL_MUST_CHECK int transcriptions_hear(struct request *r, const struct transcriptions_ask *ask,
-                                         bool (*charge)(void *ctx, size_t n), void *ctx,
-                                         struct err *e);
-
 /* Handlers. */
 void transcriptions_create(struct call *c);
 void transcriptions_translate(struct call *c); /* refused: no included model translates */

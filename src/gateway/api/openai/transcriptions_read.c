@@ -1,9 +1,6 @@
 /* transcriptions_read.c - forms and their sounds to requests; see transcriptions.h. */
 #include <string.h>
 
-#include "audio/audio_read.h"
-#include "audio/windows.h"
-#include "base/mem.h"
 #include "gateway/api/openai/transcriptions.h"
 #include "wire/multipart.h"
 
@@ -106,86 +103,4 @@ int transcriptions_read(struct request *r, struct transcriptions_ask *ask, const
     r->model = ask->model && ask->model[0] ? ask->model : NULL;
     r->streams = ask->stream;
     return request_rc(r) < 0 ? fields_fail(e, "", NULL, "out of memory") : 0;
-}
-
-/* ---- the sound ---- */
-
-struct hearing {
-    struct request *request;
-    bool (*charge)(void *ctx, size_t n);
-    void *ctx;
-    struct request_input inputs[REQUEST_MAX_INPUTS];
-    uint32_t n_inputs;
-    int16_t sound[2 * WINDOWS_MOST]; /* what no window has yet */
-    uint32_t n_sound;
-};
-
-static int add_window(struct hearing *h, uint32_t n, struct err *e)
-{
-    struct request *r = h->request;
-    const size_t bytes = n * sizeof(*h->sound);
-    if (h->n_inputs == REQUEST_MAX_INPUTS)
-        return err_set(e, SHOAL_ELIMIT, "the sound is longer than %u windows: send it in parts",
-                       REQUEST_MAX_INPUTS);
-    if (!h->charge(h->ctx, bytes))
-        return err_set(e, SHOAL_EBUSY,
-                       "the sound does not fit into the memory for clients (limits.buffers, "
-                       "limits.client_buffers): send it in parts, or try again later");
-    int16_t *samples = arena_zalloc_n(&r->arena, n, sizeof(*samples));
-    if (!samples)
-        return err_set(e, request_rc(r), "out of memory for the sound");
-    memcpy(samples, h->sound, bytes);
-    h->inputs[h->n_inputs++] = (struct request_input){.samples = samples, .n_samples = n};
-    r->input_bytes += bytes;
-    h->n_sound -= n;
-    memmove(h->sound, h->sound + n, h->n_sound * sizeof(*h->sound));
-    return 0;
-}
-
-static int read_sound(struct hearing *h, struct audio *a, struct err *e)
-{
-    bool last = false;
-    while (!last) {
-        const int64_t got =
-            audio_read(a, h->sound + h->n_sound, 2 * (size_t)WINDOWS_MOST - h->n_sound, e);
-        if (got < 0)
-            return (int)got;
-        h->n_sound += (uint32_t)got;
-        last = got == 0;
-        for (uint32_t n; (n = windows_cut(h->sound, h->n_sound, last)) > 0;) {
-            const int rc = add_window(h, n, e);
-            if (rc < 0)
-                return rc;
-        }
-    }
-    return h->n_inputs > 0 ? 0 : err_set(e, SHOAL_EFORMAT, "there is no sound in the file");
-}
-
-int transcriptions_hear(struct request *r, const struct transcriptions_ask *ask,
-                        bool (*charge)(void *ctx, size_t n), void *ctx, struct err *e)
-{
-    struct audio *a = NULL;
-    struct hearing *h = mem_zalloc(sizeof(*h));
-    int rc = h ? audio_open_memory(&a, ask->sound.p, ask->sound.n, e)
-               : err_set(e, SHOAL_ENOMEM, "out of memory for a sound");
-    if (rc == 0) {
-        h->request = r;
-        h->charge = charge;
-        h->ctx = ctx;
-        rc = read_sound(h, a, e);
-    }
-    if (rc == 0) {
-        struct request_input *list = arena_zalloc_n(&r->arena, h->n_inputs, sizeof(*list));
-        if (list)
-            memcpy(list, h->inputs, h->n_inputs * sizeof(*list));
-        r->kind = REQUEST_INFER;
-        r->infer = (struct request_infer){.kind = SHOAL_KIND_TRANSCRIBE,
-                                          .inputs = list,
-                                          .n_inputs = h->n_inputs,
-                                          .prompt = ask->prompt};
-        rc = list ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a sound");
-    }
-    audio_close(a);
-    mem_free(h);
-    return rc;
 }

@@ -116,6 +116,8 @@ static void put_model(void *ctx, const struct registry_model *m)
     put_measured(j, (struct registry_model *)(uintptr_t)m);
     if (s->engine)
         put_engine(j, s->engine);
+    else if (s->file_bytes > 0)
+        json_out_member_uint(j, "file_bytes", s->file_bytes);
     json_out_object_end(j);
 }
 

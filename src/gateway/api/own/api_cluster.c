@@ -26,14 +26,15 @@ static void put_model(struct json_out *j, const struct node_model *m)
     json_out_member_str(j, "state", registry_state_name(m->state));
     json_out_key(j, "kinds");
     json_out_array(j);
-    for (unsigned k = 1; k <= SHOAL_KIND_TRANSCRIBE; k <<= 1)
+    for (unsigned k = 1; k <= SHOAL_KIND_SPEAK; k <<= 1)
         if (m->kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);
     if (m->duty)
         json_out_member_str(j, "duty", desired_duty_text((enum desired_duty)m->duty));
     json_out_member_uint(j, "in_flight", m->in_flight);
-    json_out_member_uint(j, "bytes", m->bytes);
+    json_out_member_uint(j, "replicas", m->state == REGISTRY_READY ? node_model_replicas(m) : 0);
+    json_out_member_uint(j, "bytes", m->bytes * node_model_replicas(m));
     json_out_key(j, "progress"); /* of fetching and loading, 0 to 1 */
     json_out_num(j, m->progress / 1000.0);
     json_out_member_str(j, "error", m->error ? m->error : "");
@@ -41,6 +42,33 @@ static void put_model(struct json_out *j, const struct node_model *m)
     json_out_num(j, m->prefill_ns / 1000);
     json_out_key(j, "token_us");
     json_out_num(j, m->token_ns / 1000);
+    json_out_object_end(j);
+}
+
+static void put_chain(struct json_out *j, const struct node_chain *c)
+{
+    json_out_object(j);
+    json_out_member_str(j, "model", c->model);
+    json_out_key(j, "parts");
+    json_out_array(j);
+    for (uint32_t i = 0; i < c->n_parts; i++) {
+        json_out_object(j);
+        json_out_member_str(j, "node", c->parts[i].node);
+        json_out_member_uint(j, "first", c->parts[i].first);
+        json_out_member_uint(j, "end", c->parts[i].end);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+    json_out_member_uint(j, "rebuilt", c->n_rebuilt);
+    json_out_member_str(j, "lost", c->lost);
+    json_out_key(j, "predicted_ms"); /* of a token */
+    json_out_num(j, c->predicted_ms);
+    json_out_key(j, "step_ms"); /* measured, until the other nodes' layers are computed */
+    json_out_num(j, c->step_ms);
+    json_out_key(j, "remote_ms"); /* of it, computing */
+    json_out_num(j, c->remote_ms);
+    json_out_key(j, "step_bytes");
+    json_out_num(j, c->step_bytes);
     json_out_object_end(j);
 }
 
@@ -66,6 +94,13 @@ static void put_machine(struct json_out *j, const struct node_state *s)
     json_out_array(j);
     for (uint32_t i = 0; i < s->n_models; i++)
         put_model(j, &s->models[i]);
+    json_out_array_end(j);
+    if (s->n_chains == 0)
+        return;
+    json_out_key(j, "shards");
+    json_out_array(j);
+    for (uint32_t i = 0; i < s->n_chains; i++)
+        put_chain(j, &s->chains[i]);
     json_out_array_end(j);
 }
 
@@ -147,9 +182,9 @@ static void count_ready_of(struct desired_out *o, const struct node_state *s)
 {
     const struct node_model *m = NULL;
     while ((m = node_state_next(s, m, o->model->name, 0)))
-        o->n_ready += m->state == REGISTRY_READY && m->duty != DESIRED_LEAVE &&
-                      m->duty != DESIRED_STAGE && m->sum &&
-                      memcmp(m->sum, o->model->sha256, SHA256_BYTES) == 0;
+        if (m->state == REGISTRY_READY && m->duty != DESIRED_LEAVE && m->duty != DESIRED_STAGE &&
+            m->sum && memcmp(m->sum, o->model->sha256, SHA256_BYTES) == 0)
+            o->n_ready += node_model_replicas(m);
 }
 
 static void count_ready(void *ctx, const struct node_link *k)
@@ -185,6 +220,7 @@ static void put_wanted(struct desired_out *o, const struct desired *d)
         json_out_object(j);
         json_out_member_str(j, "node", a->node);
         json_out_member_str(j, "duty", desired_duty_text(a->duty));
+        json_out_member_uint(j, "replicas", desired_copies(a));
         json_out_object_end(j);
     }
     json_out_array_end(j);

@@ -182,7 +182,7 @@ static struct embedding_who who_of(const struct call *c)
 {
     struct embedding_who who = {.deadline_ns = c->deadline_ns};
     memcpy(who.id, c->id, sizeof(who.id));
-    memcpy(who.trace, c->trace, sizeof(who.trace));
+    who.spans = c->spans;
     if (c->client) {
         memcpy(who.client.name, c->client->name, sizeof(who.client.name));
         who.client.priority = c->client->priority;

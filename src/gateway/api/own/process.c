@@ -11,9 +11,9 @@
 struct body {
     const char *text, *confirm, *room, *model;
     const cJSON *input;
-    bool stream, explain, reply;
+    bool stream, explain, reply, dry;
     int64_t priority;
-    double latency_budget_ms;
+    double latency_budget_ms, heard;
 };
 
 #define AT(member) offsetof(struct body, member)
@@ -27,9 +27,13 @@ const struct field process_fields[] = {
      "a flow, or a route with one; default: process.flow of the configuration, or ask", NULL},
     {"input", FIELD_VALUE, AT(input), 0, 0, "inputs of the flow besides the text",
      "{\"type\":\"object\"}"},
+    {"heard", FIELD_NUM, AT(heard), 0, 1,
+     "the text was spoken: confidence of its recognizer; what was hardly heard does nothing", NULL},
     {"stream", FIELD_BOOL, AT(stream), 0, 0, "events plan, text and done as they come", NULL},
     {"explain", FIELD_BOOL, AT(explain), 0, 0, "also return each model's output and time", NULL},
     {"reply", FIELD_BOOL, AT(reply), 0, 0, "false: actions only; default true", NULL},
+    {"dry_run", FIELD_BOOL, AT(dry), 0, 0,
+     "only say what would be done: nothing happens, is remembered or answered", NULL},
     {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},
     {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,
      "refuse or stop a request that takes longer", NULL}};
@@ -39,7 +43,8 @@ const size_t process_n_fields = sizeof(process_fields) / sizeof(process_fields[0
 struct process_answer {
     struct answer_sink answer; /* first */
     bool explain;
-    struct chat_message message; /* for flows: the text */
+    const struct process_heard *heard; /* NULL: typed */
+    struct chat_message message;       /* for flows: the text */
 };
 
 /* ---- answers ---- */
@@ -59,6 +64,23 @@ static void stream_text(struct answer_sink *a, const struct sink_token *t)
     answer_event_end(a, &j);
 }
 
+void process_put_heard(struct json_out *j, const struct process_heard *heard)
+{
+    json_out_key(j, "transcript");
+    json_out_object(j);
+    json_out_key(j, "text");
+    json_out_strn(j, heard->text, heard->text_bytes);
+    json_out_member_num(j, "confidence", (double)heard->confidence);
+    json_out_member_num(j, "seconds", heard->seconds);
+    json_out_member_num(j, "heard_ms", (double)heard->ns / 1e6);
+    json_out_object_end(j);
+}
+
+static const struct process_heard *heard_of(const struct answer_sink *a)
+{
+    return ((const struct process_answer *)(const void *)a)->heard; /* its first member */
+}
+
 /* A flow has a text and a report instead of a plan. */
 static void put_answer(struct answer_sink *a, struct json_out *j, const struct sink_done *d,
                        bool explain)
@@ -70,6 +92,8 @@ static void put_answer(struct answer_sink *a, struct json_out *j, const struct s
                                       .steps = d->steps,
                                       .n_steps = d->n_steps,
                                       .total_ns = d->total_ns};
+    if (heard_of(a))
+        process_put_heard(j, heard_of(a));
     if (!d->report) {
         ask_plan_answer_json(j, &x, explain);
         return;
@@ -153,6 +177,8 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
         return SHOAL_EINVAL;
     r->ask.explain = b.explain;
     r->ask.reply = b.reply;
+    r->ask.heard = (float)b.heard;
+    r->ask.dry = b.dry;
     *stream = r->streams = b.stream;
     return request_rc(r) < 0 ? fields_fail(e, "text", NULL, "out of memory") : 0;
 }
@@ -180,7 +206,26 @@ static bool check_flow(struct call *c, const struct request *r)
     return false;
 }
 
-void process_handle(struct call *c)
+static const struct process_heard *copy_heard(struct request *r, const struct process_heard *heard)
+{
+    struct process_heard *copy = heard ? arena_zalloc(&r->arena, sizeof(*copy)) : NULL;
+    if (!copy)
+        return NULL;
+    *copy = *heard;
+    copy->text = request_copy(r, heard->text, heard->text_bytes);
+    return copy;
+}
+
+static void stream_heard(struct answer_sink *a, const struct process_heard *heard)
+{
+    answer_begin(a);
+    struct json_out j = answer_event(a, "transcript");
+    process_put_heard(&j, heard);
+    answer_event_end(a, &j);
+    call_flush(a->call);
+}
+
+void process_run(struct call *c, struct request *r, bool stream, const struct process_heard *heard)
 {
     static const struct answer_frame frame = {.type = SSE_TYPE};
     static const struct answer_dialect dialect = {.frame = &frame,
@@ -190,27 +235,37 @@ void process_handle(struct call *c)
                                                   .text = stream_text,
                                                   .end = stream_end,
                                                   .whole = put_whole};
+    const bool explain = r->ask.explain;
+    heard = copy_heard(r, heard);
+    r->model = flow_of(c, r);
+    if (!check_flow(c, r)) {
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    struct process_answer *a = answer_create(c, r, sizeof(*a), &dialect, stream);
+    if (!a)
+        return;
+    a->explain = explain;
+    a->heard = heard;
+    a->answer.keeps |= ANSWER_KEEPS_TEXT; /* the last event has all of it */
+    if (stream && heard)
+        stream_heard(&a->answer, heard);
+    if (r->model)
+        make_generation(r, &a->message);
+    stages_run(&c->gl->flow, r, c->sink);
+}
+
+void process_handle(struct call *c)
+{
     struct fields_error e = {{0}, {0}, NULL};
     struct request *r = call_request(c);
     bool stream = false;
     if (!r)
         return;
-    bool ok = process_read(r, &stream, c->json, c->lenient, &e) == 0;
-    if (ok)
-        r->model = flow_of(c, r);
-    else
+    if (process_read(r, &stream, c->json, c->lenient, &e) < 0) {
         call_fail_fields(c, &e);
-    if (!ok || !check_flow(c, r)) {
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    const bool explain = r->ask.explain;
-    struct process_answer *a = answer_create(c, r, sizeof(*a), &dialect, stream);
-    if (!a)
-        return;
-    a->explain = explain;
-    a->answer.keeps |= ANSWER_KEEPS_TEXT; /* the last event has all of it */
-    if (r->model)
-        make_generation(r, &a->message);
-    stages_run(&c->gl->flow, r, c->sink);
+    process_run(c, r, stream, NULL);
 }

@@ -9,8 +9,17 @@
 
 #include "flow/request.h"
 #include "gateway/fields.h"
+#include "wire/json_out.h"
 
 struct call;
+
+struct process_heard { /* where the text was spoken */
+    const char *text;
+    size_t text_bytes;
+    float confidence; /* of the recognizer */
+    double seconds;   /* of the sound */
+    uint64_t ns;      /* that hearing took */
+};
 
 extern const struct field process_fields[];
 extern const size_t process_n_fields;
@@ -19,5 +28,10 @@ extern const size_t process_n_fields;
 SHOAL_MUST_CHECK int process_read(struct request *r, bool *stream, const cJSON *json, bool lenient,
                                   struct fields_error *e);
 void process_handle(struct call *c);
+/* Runs r, a REQUEST_ASK of this call, which it takes.  heard: reported with the answer; NULL: the
+ * text was typed. */
+void process_run(struct call *c, struct request *r, bool stream, const struct process_heard *heard);
+/* The member "transcript" of an open object. */
+void process_put_heard(struct json_out *j, const struct process_heard *heard);
 
 #endif
