@@ -1,4 +1,5 @@
 /* cmd_ask.c - shoal ask: a command or question for the included models. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -8,6 +9,7 @@
 #include "base/file/lines.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
+#include "cmd/local/ask_documents.h"
 #include "cmd/local/local.h"
 #include "apps/home/ask/ask_pack.h"
 #include "apps/home/ask/ask_run.h"
@@ -35,6 +37,8 @@ static const struct opts_def defs[] = {
      "home file with your rooms and devices (docs/HOME.md); default: a simulated demo home"},
     {"room", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "the room that the speaker is in"},
     {"state", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "file that keeps the states of things"},
+    {"documents", 0, OPTS_LIST, "NAME", NULL, 0, 0,
+     "collection (shoal index) that answers what the home cannot; may be repeated"},
 };
 
 static const struct opts_page page = {
@@ -55,6 +59,7 @@ static const struct opts_page page = {
         "  shoal ask --explain \"turn off the kitchen lights and set the heating to 19 degrees\"\n"
         "  shoal ask --json \"remind me to call Anna at six\" | jq .actions\n"
         "  shoal ask --yes \"unlock the front door\"\n"
+        "  shoal ask --documents manuals \"how often must the filter be cleaned?\"\n"
         "  printf 'open the blinds\\nno, close them\\n' | shoal ask\n",
 };
 
@@ -82,6 +87,7 @@ struct answer {
     const struct opts *o;
     struct work *work;
     bool json, closed;
+    int write_errno; /* of the first write that failed; 0: none did */
     const struct ask_plan *plan;
     struct buf reply;
     int exit_code;
@@ -90,6 +96,14 @@ struct answer {
 static struct answer *answer_of(struct sink *s)
 {
     return (struct answer *)(void *)s; /* its first member */
+}
+
+/* Later calls change errno, and the failure is told at the end. */
+static void write_out(struct answer *a, const char *p, size_t n)
+{
+    errno = 0;
+    if ((fwrite(p, 1, n, stdout) < n || fflush(stdout) != 0) && a->write_errno == 0)
+        a->write_errno = errno ? errno : EIO;
 }
 
 static void on_start(struct sink *s, const struct sink_start *e)
@@ -124,8 +138,7 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
         ask_plan_action_json(&j, e->plan->actions[i]);
         buf_putc(&b, '\n');
     }
-    fwrite(buf_str(&b), 1, b.len, stdout);
-    fflush(stdout);
+    write_out(a, buf_str(&b), b.len);
     buf_fini(&b);
 }
 
@@ -135,8 +148,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     buf_put(&a->reply, t->text, t->text_bytes);
     if (a->json)
         return;
-    fwrite(t->text, 1, t->text_bytes, stdout);
-    fflush(stdout);
+    write_out(a, t->text, t->text_bytes);
 }
 
 static void end_line(const struct answer *a)
@@ -191,8 +203,9 @@ static void on_done(struct sink *s, const struct sink_done *d)
         buf_fini(&b);
         print_steps(d);
     }
-    if (a->exit_code == CMD_OK && fflush(stdout) != 0)
-        a->exit_code = cmd_fail(a->o->page, "cannot write: %m");
+    write_out(a, "", 0);
+    if (a->exit_code == CMD_OK && a->write_errno)
+        a->exit_code = cmd_fail(a->o->page, "cannot write: %s", strerror(a->write_errno));
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
@@ -320,6 +333,9 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
 {
     struct local l;
     struct ask_app home;
+    struct ask_documents documents = {.n_engines = 0};
+    const char *const *names;
+    const size_t n_names = opts_list(w->o, "documents", &names);
     struct err e = {0};
     int rc = local_open(&l, &e), exit_code;
     ask_app_init(&home);
@@ -328,13 +344,11 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
     if (rc == 0)
         rc = open_home(&home.things, w->o, p->table, &e);
     if (rc == 0)
-        rc = local_lend(&l, p->table->encoder, NULL, p->encoder, &e);
-    if (rc == 0 && p->act && p->act != p->encoder)
-        rc = local_lend(&l, p->table->act, NULL, p->act, &e);
-    if (rc == 0 && p->reader)
         rc = local_lend(&l, p->table->reader, NULL, p->reader, &e);
     if (rc == 0 && p->reply)
         rc = local_lend(&l, p->table->reply, NULL, p->reply, &e);
+    if (rc == 0 && n_names > 0)
+        rc = ask_documents_open(&documents, &l, names, n_names, opts_text(w->o, "models"), &e);
     if (rc < 0) {
         exit_code = cmd_fail(w->o->page, "%s", e.msg);
     } else if (text) {
@@ -347,6 +361,7 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
     if (exit_code == CMD_OK && *w->token && text && !w->tty)
         fputs("nothing was confirmed: add --yes, or use a terminal\n", stderr);
     local_close(&l);
+    ask_documents_close(&documents);
     home_things_destroy(home.things);
     return exit_code;
 }
@@ -367,6 +382,7 @@ int cmd_ask(int argc, const char *const *argv)
     w.tty = isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && !opts_flag(&o, "json");
     struct ask_pack_opts po = {.dir = opts_text(&o, "models"),
                                .table = opts_text(&o, "table"),
+                               .home = opts_text(&o, "home"),
                                .no_reply = opts_flag(&o, "no-reply"),
                                .parts_only = true,
                                .n_threads = opts_u32(&o, "threads"),

@@ -318,6 +318,10 @@ static int print_counts(const struct opts *o, const struct sim_shoal_counts *c, 
     put_count(&b, j, "doubled", c->n_doubled, "also sent to a second node");
     put_count(&b, j, "given_up", c->n_failed, "given up: no node for too long");
     put_count(&b, j, "tokens", c->n_tokens, "tokens");
+    put_count(&b, j, "pause_p50_ms", sim_shoal_pause_ms(c, 0.5),
+              "ms: the longest pause of a stream beside a node that could answer, p50");
+    put_count(&b, j, "pause_p99_ms", sim_shoal_pause_ms(c, 0.99), "ms, p99");
+    put_count(&b, j, "pause_p999_ms", sim_shoal_pause_ms(c, 0.999), "ms, p99.9");
     put_count(&b, j, "simulated_s", (uint64_t)c->seconds, "simulated seconds");
     if (j) {
         json_out_key(j, "this_machine");

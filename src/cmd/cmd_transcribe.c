@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
+#include "cmd/local/home_phrases.h"
 #include "cmd/local/local_pipe.h"
 #include "cmd/local/model_opts.h"
 #include "wire/json_out.h"
@@ -20,6 +21,8 @@ static const struct opts_def defs[] = {
     {"output", 'o', OPTS_CHOICE, "text|srt|vtt", "text", 0, 0, "form of the result"},
     {"phrases", 0, OPTS_TEXT, "TEXT", NULL, 0, 0,
      "names and words that are likely to be said, separated by commas"},
+    {"home", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "home file: the names of its rooms, devices and people are likely to be said"},
     {"no-vad", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "hear all of the sound, whether somebody speaks or not"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per file"},
@@ -43,6 +46,7 @@ struct work {
     const struct opts *o;
     struct local local;
     struct local_pipe pipe;
+    struct buf phrases;
     struct transcript heard; /* of the current file */
     struct term_progress bar;
     int16_t *sound; /* [2 * WINDOWS_MOST], what no window has yet */
@@ -92,7 +96,7 @@ static int put_window(struct work *w, uint32_t n, struct err *e)
                                       .inputs = input,
                                       .n_inputs = 1,
                                       .raw = opts_flag(w->o, "no-vad"),
-                                      .prompt = opts_text(w->o, "phrases")};
+                                      .prompt = w->phrases.len ? buf_str(&w->phrases) : NULL};
     r->input_bytes = n * sizeof(int16_t);
     w->n_put += n;
     w->n_sound -= n;
@@ -201,8 +205,13 @@ int cmd_transcribe(int argc, const char *const *argv)
     if (rc == CMD_OK && (local_open(&w.local, &e) < 0 ||
                          local_lend(&w.local, opts_text(&o, "model"), NULL, engine, &e) < 0))
         rc = cmd_fail(o.page, "%s", e.msg);
+    buf_init(&w.phrases, (size_t)1 << 20);
+    if (rc == CMD_OK &&
+        home_phrases_put(&w.phrases, opts_text(&o, "home"), opts_text(&o, "phrases"), &e) < 0)
+        rc = cmd_fail(o.page, "%s", e.msg);
     if (rc == CMD_OK)
         rc = hear_files(&w);
+    buf_fini(&w.phrases);
     transcript_fini(&w.heard);
     mem_free(w.sound);
     local_close(&w.local);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -66,6 +67,39 @@ void term_progress_init(struct term_progress *p, const char *what)
     p->shown_ns = p->tty ? p->start_ns + FIRST_SHOWN_NS - TTY_EVERY_NS : p->start_ns;
 }
 
+static unsigned columns(void)
+{
+    struct winsize w;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+/* Ends a text after n characters. */
+static void cut(char *text, unsigned n)
+{
+    for (; *text; text++) {
+        if (((unsigned char)*text & 0xc0) == 0x80)
+            continue; /* inside a character */
+        if (n-- == 0) {
+            *text = '\0';
+            return;
+        }
+    }
+}
+
+void term_progress_line(char *out, size_t cap, unsigned n_columns, const char *what, double part,
+                        const char *eta, const char *note)
+{
+    char bar[BAR_WIDTH + 1];
+    const unsigned room = n_columns / 3;
+    const unsigned width = room >= BAR_WIDTH ? BAR_WIDTH : room >= 8 ? room - 4 : 0;
+    memset(bar, '.', width);
+    memset(bar, '#', (size_t)(part * width + 0.5));
+    bar[width] = '\0';
+    snprintf(out, cap, "%s%s%s%s %3.0f %%%s%s%s", what, width ? " [" : "", bar, width ? "]" : "",
+             part * 100, eta, note ? ", " : "", note ? note : "");
+    cut(out, n_columns > 1 ? n_columns - 1 : 1); /* a line that wraps could not be replaced */
+}
+
 void term_progress_show(struct term_progress *p, double part, const char *note)
 {
     uint64_t now = clock_ns();
@@ -82,13 +116,9 @@ void term_progress_show(struct term_progress *p, double part, const char *note)
                 note ? note : "");
         return;
     }
-    char bar[BAR_WIDTH + 1];
-    int full = (int)(part * BAR_WIDTH + 0.5);
-    memset(bar, '.', BAR_WIDTH);
-    memset(bar, '#', (size_t)full);
-    bar[BAR_WIDTH] = '\0';
-    fprintf(stderr, "\r%s [%s] %3.0f %%%s%s%s\033[K", p->what, bar, part * 100, eta,
-            note ? ", " : "", note ? note : "");
+    char line[1024];
+    term_progress_line(line, sizeof(line), columns(), p->what, part, eta, note);
+    fprintf(stderr, "\r%s\033[K", line);
     fflush(stderr);
     p->visible = true;
 }

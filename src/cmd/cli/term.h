@@ -7,6 +7,7 @@
 #define SHOAL_CMD_CLI_TERM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* From now on SIGINT does not end the program but makes the descriptor readable.  Returns -1 if
@@ -34,6 +35,9 @@ struct term_progress {
 void term_progress_init(struct term_progress *p, const char *what);
 /* part: 0..1; note: short text after the bar, or NULL. */
 void term_progress_show(struct term_progress *p, double part, const char *note);
+/* The text of a bar for a terminal of so many columns; never wider. */
+void term_progress_line(char *out, size_t cap, unsigned n_columns, const char *what, double part,
+                        const char *eta, const char *note);
 /* Removes the bar. */
 void term_progress_end(struct term_progress *p);
 

@@ -28,8 +28,13 @@ static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size
     if (s->view)
         (void)!controller_view_hear(s->view, bytes, n, clock_ns(), &news, NULL, &e);
     arena_init(&a, NODE_STATE_MAX_BYTES * 8);
-    if (node_state_read(&state, &a, bytes, n, &e) == 0)
-        desired_store_heard(s->store, state.desired, state.desired_fence, state.fence);
+    if (node_state_read(&state, &a, bytes, n, &e) == 0) {
+        const struct desired_heard h = {.version = state.desired,
+                                        .writer = state.desired_fence,
+                                        .fence = state.fence,
+                                        .known_fence = state.known_fence};
+        desired_store_heard(s->store, &h);
+    }
     arena_fini(&a);
 }
 

@@ -36,6 +36,8 @@ static const struct opts_def defs[] = {
     {"max", 0, OPTS_UINT, "N", NULL, 0, 65536,
      "maximum number of replicas; load decides between both"},
     {"standby", 0, OPTS_UINT, "N", NULL, 0, 65536, "additional loaded replicas"},
+    {"per-node", 0, OPTS_UINT, "N", NULL, 1, DESIRED_MAX_PER_NODE,
+     "replicas that one node may have when no other has room; default: 1"},
     {"idle", 0, OPTS_UINT, "S", NULL, 0, 4000000,
      "with --min 0: seconds without requests until no replica is left"},
     {"budget", 0, OPTS_UINT, "MS", NULL, 0, 4000000000.0,
@@ -270,6 +272,7 @@ static int change(void *ctx, struct desired *d, struct err *e)
         m.apart = opts_text(o, "apart");
     set_counts(&m, o);
     set_u32(&m.standby, o, "standby");
+    set_u32(&m.per_node, o, "per-node");
     set_u32(&m.budget_ms, o, "budget");
     if (opts_given(o, "idle"))
         m.idle_ms = opts_u32(o, "idle") * 1000;
@@ -292,8 +295,8 @@ static uint32_t n_ready(const struct controller_snapshot *s, const struct desire
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->n_nodes; i++) {
         const struct node_model *h = controller_input_held(&s->nodes[i], m->name, m->sha256);
-        n +=
-            h && h->state == REGISTRY_READY && h->duty != DESIRED_STAGE && h->duty != DESIRED_LEAVE;
+        if (h && h->state == REGISTRY_READY && h->duty != DESIRED_STAGE && h->duty != DESIRED_LEAVE)
+            n += node_model_replicas(h);
     }
     return n;
 }

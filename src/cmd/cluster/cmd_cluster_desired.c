@@ -77,6 +77,8 @@ static void put_model(struct buf *b, const struct desired *d, const struct desir
             continue;
         sha256_hex(hex, a->sha256);
         buf_printf(b, "%s%s", sep, a->node);
+        if (a->copies > 1)
+            buf_printf(b, " (%u replicas)", a->copies);
         if (memcmp(a->sha256, m->sha256, SHA256_BYTES) != 0)
             buf_printf(b, " (version %.12s)", hex);
         if (a->duty != DESIRED_SERVE)

@@ -237,7 +237,7 @@ static void put_url(struct buf *b, const struct site *s, size_t i)
 }
 
 /* What 'shoal cluster join' starts: models and clients in one process. */
-static void put_config(struct buf *b, const struct site *s, const struct member *m)
+static void put_config(struct buf *b, const struct site *s, const char *host)
 {
     buf_printf(b,
                "# A member of the shoal %s, written by 'shoal cluster init'.  Start it in this "
@@ -245,9 +245,9 @@ static void put_config(struct buf *b, const struct site *s, const struct member 
                "listen: 127.0.0.1:8080 # for clients; 0.0.0.0:8080 for all of the network\n"
                "cluster:\n  shoal: %s\n  certs: .\n  listen: 0.0.0.0:7600\n",
                s->conf.cluster, s->conf.cluster);
-    if (m->host[0])
-        buf_printf(b, "  advertise: '%s%s%s:7600'\n", strchr(m->host, ':') ? "[" : "", m->host,
-                   strchr(m->host, ':') ? "]" : "");
+    if (host[0])
+        buf_printf(b, "  advertise: '%s%s%s:7600'\n", strchr(host, ':') ? "[" : "", host,
+                   strchr(host, ':') ? "]" : "");
     buf_puts(b, "  nats:\n");
     for (size_t i = 0; i < s->conf.n_servers; i++) {
         buf_puts(b, "    - ");
@@ -265,9 +265,22 @@ static int write_member(struct site *s, struct member *m)
     if (rc != CMD_OK)
         return rc;
     buf_init(&b, MAX_CONF_BYTES);
-    put_config(&b, s, m);
+    put_config(&b, s, m->host);
     snprintf(path, sizeof(path), "%s/shoal.yaml", m->folder);
     rc = b.rc < 0 ? cmd_fail(s->o->page, "out of memory") : write_file(s, path, &b);
+    buf_fini(&b);
+    return rc;
+}
+
+/* What 'shoal cluster token' gives to members that come later. */
+static int write_later(struct site *s)
+{
+    char path[CERT_PATH_BYTES + 16];
+    struct buf b;
+    buf_init(&b, MAX_CONF_BYTES);
+    put_config(&b, s, "");
+    snprintf(path, sizeof(path), "%s/member.yaml", opts_text(s->o, "dir"));
+    int rc = b.rc < 0 ? cmd_fail(s->o->page, "out of memory") : write_file(s, path, &b);
     buf_fini(&b);
     return rc;
 }
@@ -395,6 +408,8 @@ int cmd_cluster_init(int argc, const char *const *argv)
         rc = write_server(&s, i);
     if (rc == CMD_OK)
         rc = write_admin(&s);
+    if (rc == CMD_OK)
+        rc = write_later(&s);
     for (size_t i = 0; rc == CMD_OK && i < s.n_members; i++)
         rc = write_member(&s, &s.members[i]);
     for (size_t i = 0; rc == CMD_OK && s.embedded && i < s.conf.n_servers; i++)

@@ -140,12 +140,42 @@ static void put_models(struct buf *b, const cJSON *nodes)
             char state[32];
             snprintf(state, sizeof(state), "%s",
                      is_ready(n) ? server_ask_text(m, "state") : server_ask_text(n, "state"));
-            if (is_ready(n) && part > 0 && part < 1 && strcmp(state, "ready") != 0)
+            if (is_ready(n) && server_ask_number(m, "replicas") > 1)
+                snprintf(state, sizeof(state), "ready x%.0f", server_ask_number(m, "replicas"));
+            else if (is_ready(n) && part > 0 && part < 1 && strcmp(state, "ready") != 0)
                 snprintf(state, sizeof(state), "fetch %.0f%%", part * 100);
             buf_printf(b, "%-*.*s  %-*.*s  %-9s  %-12.12s  %10s  %9.0f  %10s%s%s\n", NAME_WIDTH,
                        NAME_WIDTH, server_ask_text(m, "name"), NAME_WIDTH, NAME_WIDTH,
                        server_ask_text(n, "name"), state, server_ask_text(m, "version"), bytes,
                        server_ask_number(m, "in_flight"), token, error[0] ? "  " : "", error);
+        }
+    }
+}
+
+/* Models with layers on several nodes; nothing if there are none. */
+static void put_shards(struct buf *b, const cJSON *nodes)
+{
+    const cJSON *n, *c, *p;
+    bool any = false;
+    cJSON_ArrayForEach(n, nodes)
+    {
+        cJSON_ArrayForEach(c, list(n, "shards"))
+        {
+            const char *lost = server_ask_text(c, "lost");
+            if (!any)
+                buf_printf(b, "\n%-12s  %9s  %9s  %9s  %10s  %7s  %s\n", "SHARDED", "PREDICTED",
+                           "OTHERS", "COMPUTE", "BYTES/STEP", "REBUILT", "LAYERS");
+            any = true;
+            buf_printf(b, "%-12s  %6.1f ms  %6.1f ms  %6.1f ms  %10.0f  %7.0f ",
+                       server_ask_text(c, "model"), server_ask_number(c, "predicted_ms"),
+                       server_ask_number(c, "step_ms"), server_ask_number(c, "remote_ms"),
+                       server_ask_number(c, "step_bytes"), server_ask_number(c, "rebuilt"));
+            cJSON_ArrayForEach(p, list(c, "parts"))
+            {
+                buf_printf(b, " %.0f-%.0f %s", server_ask_number(p, "first"),
+                           server_ask_number(p, "end") - 1, server_ask_text(p, "node"));
+            }
+            buf_printf(b, "%s%s\n", lost[0] ? "  lost " : "", lost);
         }
     }
 }
@@ -159,6 +189,7 @@ static void put_status(struct buf *b, const cJSON *o)
     put_head(b, o);
     buf_putc(b, '\n');
     put_nodes(b, list(o, "nodes"));
+    put_shards(b, list(o, "nodes"));
 }
 
 static void put_nodes_of(struct buf *b, const cJSON *o)

@@ -196,7 +196,8 @@ static void on_done(struct sink *s, const struct sink_done *d)
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
-        buf_printf(&b, "%s\n", buf_str(&a->text));
+        buf_put(&b, a->text.data, a->text.len);
+        buf_putc(&b, '\n');
         if (a->trace) {
             buf_putc(&b, '\n');
             pipeline_report_text(&b, d->report);

@@ -111,16 +111,15 @@ static int lend_home(void *ctx)
     struct err e = {0};
     if (s->home.table)
         return CMD_OK;
-    int rc = ask_pack_table(&s->home.table, NULL, s->config->table, &e);
+    int rc = ask_pack_table(&s->home.table, NULL, s->config->table, s->config->home, &e);
     if (rc == 0)
         rc = home_open(&s->home.things, s->home.table, &ho, &e);
     if (rc < 0)
         return cmd_fail(s->o->page, "%s", e.msg);
     s->local.flow.app = &s->home.app;
-    const char *models[] = {s->home.table->encoder, s->home.table->act, s->home.table->reply,
-                            s->home.table->reader};
-    for (int i = 0; i < 4; i++)
-        if (models[i] && models[i][0] && (rc = lend_model(s, models[i])) != CMD_OK)
+    const char *models[] = {s->home.table->reader, s->home.table->reply};
+    for (int i = 0; i < 2 && models[i]; i++)
+        if ((rc = lend_model(s, models[i])) != CMD_OK)
             return rc;
     return CMD_OK;
 }

@@ -69,7 +69,7 @@ static int open_file(const struct opts *o, struct home_table **table, struct hom
     const struct home_open_opts ho = {.path = o->n_args ? o->args[0] : NULL,
                                       .models = opts_text(o, "models")};
     *file = NULL;
-    int rc = ask_pack_table(table, opts_text(o, "models"), opts_text(o, "table"), &e);
+    int rc = ask_pack_table(table, opts_text(o, "models"), opts_text(o, "table"), ho.path, &e);
     if (rc == 0)
         rc = home_open_file(file, *table, &ho, &e);
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
@@ -196,7 +196,7 @@ static int check_made(const struct opts *o, const struct buf *b, struct err *e)
 {
     struct home_table *table = NULL;
     struct home_file *f = NULL;
-    int rc = ask_pack_table(&table, opts_text(o, "models"), opts_text(o, "table"), e);
+    int rc = ask_pack_table(&table, opts_text(o, "models"), opts_text(o, "table"), NULL, e);
     if (rc == 0)
         rc = home_file_read_text(&f, table, buf_str(b), b->len, "the new home file", e);
     home_file_unref(f);

@@ -49,6 +49,7 @@ static int load(struct bare_model *m, const struct bare_model_opts *o, struct ti
                              .n_ctx = o->n_ctx,
                              .max_batch = o->max_batch,
                              .max_logits = o->max_logits,
+                             .n_states = o->n_seqs,
                              .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
                              .cache_dir = o->no_cache ? NULL : cache_dir_default(dir, sizeof(dir)),
                              .progress = tiling_progress,

@@ -56,6 +56,7 @@ static const struct opts_def embed_defs[] = {SPECIALIST_DEFS("embed", SPECIALIST
 static const struct opts_def summarize_defs[] = {SPECIALIST_DEFS("summary", SPECIALIST_HELP)};
 static const struct opts_def score_defs[] = {SPECIALIST_DEFS("anomaly", SPECIALIST_HELP)};
 static const struct opts_def hear_defs[] = {SPECIALIST_DEFS("hear", SPECIALIST_HELP)};
+static const struct opts_def speak_defs[] = {SPECIALIST_DEFS("voice", SPECIALIST_HELP)};
 
 struct opts_group model_opts_specialist_group_for(enum shoal_kind kind)
 {
@@ -70,6 +71,7 @@ struct opts_group model_opts_specialist_group_for(enum shoal_kind kind)
         {SHOAL_KIND_SUMMARIZE, OPTS_GROUP("Model", summarize_defs)},
         {SHOAL_KIND_SCORE, OPTS_GROUP("Model", score_defs)},
         {SHOAL_KIND_TRANSCRIBE, OPTS_GROUP("Model", hear_defs)},
+        {SHOAL_KIND_SPEAK, OPTS_GROUP("Model", speak_defs)},
     };
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
         if (groups[i].kind == kind)

@@ -4,8 +4,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "depot/model_refs.h"
-#include "depot/model_store.h"
+#include "depot/store/model_refs.h"
+#include "depot/store/model_store.h"
 #include "engine/cache_dir.h"
 
 _Atomic bool stored_stop;

@@ -1,4 +1,4 @@
-/* stored.h - the store of models (depot/model_store.h) as commands use it.
+/* stored.h - the store of models (depot/store/model_store.h) as commands use it.
  *
  * Thread:    the main thread.
  * Ownership: stored_open gives, model_store_close takes back. */

@@ -78,6 +78,7 @@ static int load(struct bench *b, const cJSON *req, struct json_out *j, struct er
                              .n_ctx = b->ctx,
                              .max_batch = b->seqs > BATCH ? b->seqs : BATCH,
                              .max_logits = b->seqs > BATCH ? b->seqs : BATCH,
+                             .n_states = b->seqs,
                              .kv_kind = q8 ? KERN_KV_Q8 : KERN_KV_F16,
                              .cache_dir = cache_dir_default(dir, sizeof(dir))};
     const char *set = string(req, "kernels", NULL);
@@ -139,7 +140,9 @@ static void feed(struct bench *b, uint32_t s, const int32_t *ids, uint32_t from,
                                   .n = n,
                                   .pos0 = from,
                                   .pages = b->pages + (size_t)s * b->pages_per_seq,
-                                  .n_logits_last = logits && from + n == to ? 1 : 0};
+                                  .n_logits_last = logits && from + n == to ? 1 : 0,
+                                  .state = s,
+                                  .state_from = s};
         decoder_forward(b->d, &run, 1);
         from += n;
     }
@@ -189,7 +192,9 @@ static uint32_t next_step(void *ctx, const struct decoder_run **runs)
                                  .n = 1,
                                  .pos0 = g->past + i,
                                  .pages = g->b->pages + (size_t)s * g->b->pages_per_seq,
-                                 .n_logits_last = 1};
+                                 .n_logits_last = 1,
+                                 .state = s,
+                                 .state_from = s};
     *runs = g->runs;
     return g->seqs;
 }

@@ -153,7 +153,9 @@ static uint32_t next_step(void *ctx, const struct decoder_run **runs)
                                           .n = 1,
                                           .pos0 = i,
                                           .pages = bare_model_pages(&b->m, s),
-                                          .n_logits_last = 1};
+                                          .n_logits_last = 1,
+                                          .state = s,
+                                          .state_from = s};
     *runs = b->runs;
     return i < g->n ? g->seqs : 0;
 }

@@ -40,6 +40,7 @@ static const struct opts_page page = {
         "Each row is a JSON object:\n"
         "  text     what is said\n"
         "  actions  what must happen, in order: {\"action\", slots...}; [] means nothing\n"
+        "  or       lists of actions that are as right: other names of the same things (optional)\n"
         "  before   texts said before in the same conversation (optional)\n"
         "  now      the clock, \"2026-11-15T14:05:00\" (optional)\n"
         "  home     name of the table that the row is for (optional)\n"
@@ -117,8 +118,8 @@ static bool same_action(const cJSON *want, const cJSON *have)
 {
     static const char *const thing[] = {"device", "room", NULL};
     static const char *const other[] = {
-        "id",   "ids",     "result",  "unit",  "risk",   "token",     "ask",   "reason", "answer",
-        "rest", "unknown", "choices", "state", "things", "simulated", "items", NULL};
+        "id",   "ids",    "result",  "unit",    "risk",  "token",  "ask",       "reason", "answer",
+        "rest", "except", "unknown", "choices", "state", "things", "simulated", "items",  NULL};
     const cJSON *v;
     if (!same_thing(want, have))
         return false;
@@ -164,6 +165,20 @@ static bool same_actions(const cJSON *want, const cJSON *have)
         if (!same_action(w, h))
             return false;
     return true;
+}
+
+/* Are these the actions of the row, or one of the other ways to name them? */
+static bool is_right(const struct eval_row *row, const cJSON *have)
+{
+    const cJSON *other;
+    if (same_actions(cJSON_GetObjectItemCaseSensitive(row->json, "actions"), have))
+        return true;
+    cJSON_ArrayForEach(other, cJSON_GetObjectItemCaseSensitive(row->json, "or"))
+    {
+        if (same_actions(other, have))
+            return true;
+    }
+    return false;
 }
 
 /* ---- running -------------------------------------------------------------------------------- */
@@ -307,7 +322,7 @@ static int run_row(struct run *x, const struct eval_row *row, size_t index, stru
         return rc;
     t->latency_ms[t->n_latencies++] = ms;
     keep_what_counts(x->pack.table, want, have);
-    bool right = same_actions(want, have);
+    bool right = is_right(row, have);
     count(kind_of(t, text_of(row->json, "kind")), want, have, right);
     count(&t->kinds[MAX_KINDS], want, have, right);
     if (!right && opts_flag(x->o, "wrong"))
@@ -419,6 +434,7 @@ int cmd_eval_ask(int argc, const char *const *argv)
         return exit_code;
     struct ask_pack_opts po = {.dir = opts_text(&o, "models"),
                                .table = opts_text(&o, "table"),
+                               .home = opts_text(&o, "home"),
                                .no_reply = true,
                                .parts_only = true,
                                .n_threads = opts_u32(&o, "threads")};
@@ -433,9 +449,7 @@ int cmd_eval_ask(int argc, const char *const *argv)
     if (rc == 0 && (ho.path || !po.table))
         rc = home_open(&things, x.pack.table, &ho, &e);
     if (rc == 0)
-        rc = ask_create(&x.pack.ask, x.pack.table, things, x.pack.encoder, x.pack.act, NULL, &e);
-    if (rc == 0)
-        ask_use_reader(x.pack.ask, x.pack.reader);
+        rc = ask_create(&x.pack.ask, x.pack.table, things, x.pack.reader, NULL, &e);
     exit_code = rc == 0 ? run_all(&x, &rows) : cmd_fail(&page, "%s", e.msg);
     ask_pack_close(&x.pack);
     home_things_destroy(things);

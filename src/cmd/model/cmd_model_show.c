@@ -114,7 +114,8 @@ static void gather_model(struct facts *f, struct str name, uint32_t n_ctx)
         gather_shape(f, name);
         f->has_sizes = f->has_config && encoder_measure(&es, f->file, &eo, &f->sizes_error) == 0;
         if (f->has_sizes)
-            f->sizes = (struct decoder_sizes){es.weights, es.scratch, 0, es.n_ctx};
+            f->sizes = (struct decoder_sizes){
+                .weights = es.weights, .scratch = es.scratch, .n_ctx = es.n_ctx};
     } else if (t5_knows(f->file)) {
         struct t5_opts to = {.n_threads = 1, .n_ctx = n_ctx};
         struct t5_sizes ts;
@@ -124,7 +125,10 @@ static void gather_model(struct facts *f, struct str name, uint32_t n_ctx)
         gather_shape(f, name);
         f->has_sizes = f->has_config && t5_measure(&ts, f->file, &to, &f->sizes_error) == 0;
         if (f->has_sizes)
-            f->sizes = (struct decoder_sizes){ts.weights, ts.scratch, ts.kv_page, ts.n_ctx};
+            f->sizes = (struct decoder_sizes){.weights = ts.weights,
+                                              .scratch = ts.scratch,
+                                              .kv_page = ts.kv_page,
+                                              .n_ctx = ts.n_ctx};
     } else {
         err_set(&f->config_error, SHOAL_EUNSUPPORTED, "architecture %.*s is not supported",
                 (int)(name.n < 40 ? name.n : 40), name.p);

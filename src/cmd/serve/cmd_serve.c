@@ -8,6 +8,8 @@ static const struct opts_def defs[] = {
     {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "YAML file; see docs/CONFIG.md"},
     {"listen", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,
      "HOST:PORT or unix:PATH, default 127.0.0.1:8080; may be repeated"},
+    {"wyoming", 0, OPTS_TEXT, "ADDRESS", NULL, 0, 0,
+     "serve Wyoming there, for Home Assistant: tcp://HOST:PORT"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
      "model to serve, beside those of the store and those that come with Shoal; may be repeated"},
     {"only", 0, OPTS_FLAG, NULL, NULL, 0, 0,
@@ -38,6 +40,8 @@ static int configure(struct config **out, const struct opts *o, struct err *e)
     int rc = serving_begin(out, o, e);
     if (rc == 0)
         rc = serving_listen(*out, o, "127.0.0.1:8080", e);
+    if (rc == 0)
+        rc = serving_wyoming(*out, o, e);
     if (rc == 0)
         rc = serving_models(*out, o, e);
     if (rc == 0 && opts_flag(o, "only"))

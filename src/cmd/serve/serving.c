@@ -63,6 +63,18 @@ int serving_listen(struct config *c, const struct opts *o, const char *fallback,
     return rc;
 }
 
+int serving_wyoming(struct config *c, const struct opts *o, struct err *e)
+{
+    char *address = opts_text(o, "wyoming") ? mem_strdup(opts_text(o, "wyoming")) : NULL;
+    if (opts_text(o, "wyoming") && !address)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for an address");
+    if (address) {
+        mem_free(c->wyoming);
+        c->wyoming = address;
+    }
+    return 0;
+}
+
 int serving_models(struct config *c, const struct opts *o, struct err *e)
 {
     const char *const *list;
@@ -138,6 +150,8 @@ static void say_hello(struct gateway *g, const struct config *c)
     const char *url = gateway_address(g, 0);
     for (size_t i = 0; gateway_address(g, i); i++)
         printf("listening on %s\n", gateway_address(g, i));
+    if (gateway_wyoming_address(g))
+        printf("listening for Wyoming on %s\n", gateway_wyoming_address(g));
     for (size_t i = 0; gateway_node_address(g, i); i++)
         printf("listening for other members on %s\n", gateway_node_address(g, i));
     if (c->cluster.nodes.n > 0) {

@@ -27,6 +27,7 @@ SHOAL_MUST_CHECK int serving_begin(struct config **out, const struct opts *o, st
 SHOAL_MUST_CHECK int serving_listen(struct config *c, const struct opts *o, const char *fallback,
                                     struct err *e);
 /* The models of --model. */
+SHOAL_MUST_CHECK int serving_wyoming(struct config *c, const struct opts *o, struct err *e);
 SHOAL_MUST_CHECK int serving_models(struct config *c, const struct opts *o, struct err *e);
 /* Adds the models that come with Shoal, unless the configuration leaves them out, or there are
  * others and `beside` is false. Beside others they are loaded when they are first needed. */

@@ -9,9 +9,9 @@
 #include "base/mem.h"
 #include "base/plural.h"
 #include "cmd/local/stored.h"
-#include "depot/model_manifest.h"
-#include "depot/model_refs.h"
-#include "depot/model_store.h"
+#include "depot/store/model_manifest.h"
+#include "depot/store/model_refs.h"
+#include "depot/store/model_store.h"
 #include "host/pack.h"
 #include "wire/json_out.h"
 
@@ -42,10 +42,11 @@ static const struct opts_page show_page = {
     .arguments = "MODEL",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Shows what the store knows about a model.",
+    .summary = "Shows what is known about a model: of the store, or one that comes with Shoal.",
     .details = "shoal model show has what is in a model's file.",
     .groups = {OPTS_GROUP("Options", defs)},
-    .examples = "  shoal show smollm2\n",
+    .examples = "  shoal show reply\n"
+                "  shoal show smollm2\n",
 };
 static const struct opts_page rm_page = {
     .command = "rm",
@@ -239,6 +240,42 @@ static void put_files(struct listing *l, const struct model_manifest *m)
         json_out_array_end(&l->j);
 }
 
+/* A model that comes with Shoal is in no store. e: why the store has none of that name. */
+static int show_included(const struct opts *o, struct err *e)
+{
+    struct listing l = {.o = o, .json = opts_flag(o, "json")};
+    struct pack *p = NULL;
+    char size[32];
+    uint64_t bytes = 0;
+    const struct pack_model *m = pack_open(&p, NULL, NULL) == 0 ? pack_find(p, o->args[0]) : NULL;
+    if (!m) {
+        pack_close(p);
+        return stored_fail(o, e);
+    }
+    for (uint32_t i = 0; i < m->n_files; i++)
+        bytes += m->files[i].bytes;
+    buf_init(&l.b, MAX_OUTPUT_BYTES);
+    l.j = json_out_make(&l.b);
+    if (l.json)
+        json_out_object(&l.j);
+    put_fact(&l, "name", m->name);
+    if (l.json)
+        json_out_member_uint(&l.j, "bytes", bytes);
+    else
+        put_fact(&l, "size", bytes_text(size, (double)bytes));
+    put_fact(&l, "path", m->open);
+    put_fact(&l, "source", "included");
+    put_fact(&l, "task", m->task);
+    put_fact(&l, "license", m->licence);
+    put_fact(&l, "card", m->card);
+    if (l.json) {
+        json_out_object_end(&l.j);
+        buf_putc(&l.b, '\n');
+    }
+    pack_close(p);
+    return print_buf(o, &l.b);
+}
+
 static int show(const struct opts *o, struct model_store *s, struct model_refs *refs)
 {
     struct listing l = {.o = o, .store = s, .json = opts_flag(o, "json")};
@@ -247,7 +284,7 @@ static int show(const struct opts *o, struct model_store *s, struct model_refs *
     struct err e = {0};
     char path[PATH_MAX] = "", hex[HEX_BYTES];
     if (model_refs_get(refs, o->args[0], &ref, &e) < 0)
-        return stored_fail(o, &e);
+        return show_included(o, &e);
     struct naming x = {.sum = ref->sha256, .but = ref->name};
     model_manifest_init(&m);
     int rc = ref->stored ? model_store_find(s, ref->sha256, path, &e) : 0;

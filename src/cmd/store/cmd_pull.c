@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "cmd/store/pull_opts.h"
 #include "depot/model_pull.h"
-#include "depot/model_store.h"
+#include "depot/store/model_store.h"
 
 cmd_fn cmd_pull, cmd_run, cmd_chat;
 

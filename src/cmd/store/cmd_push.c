@@ -9,8 +9,8 @@
 #include "depot/model_place.h"
 #include "depot/model_pull.h"
 #include "depot/model_push.h"
-#include "depot/model_refs.h"
-#include "depot/model_store.h"
+#include "depot/store/model_refs.h"
+#include "depot/store/model_store.h"
 #include "wire/json_out.h"
 
 cmd_fn cmd_push, cmd_import_ollama, cmd_import_hf;

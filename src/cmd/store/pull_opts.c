@@ -7,8 +7,9 @@
 
 #include "base/bytes_text.h"
 #include "base/clock.h"
+#include "cmd/store/package_tools.h"
 #include "depot/model_pull.h"
-#include "depot/model_store.h"
+#include "depot/store/model_store.h"
 #include "wire/json_out.h"
 
 #define MAX_LINE_BYTES ((size_t)64 << 10)
@@ -150,6 +151,7 @@ void pull_report_init(struct pull_report *r, const struct opts *o, struct model_
                                            .hub = text_or_env(o, "hub", "HF_ENDPOINT"),
                                            .token = text_or_env(o, "token", "SHOAL_TOKEN"),
                                            .recipes = text_or_env(o, "recipes", "SHOAL_RECIPES"),
+                                           .find_index = package_tools_index,
                                            .plain_http = opts_flag(o, "plain-http"),
                                            .private_ok = opts_flag(o, "allow-private"),
                                            .progress = on_progress,

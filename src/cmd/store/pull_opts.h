@@ -8,7 +8,7 @@
 
 #include "cmd/cli/term.h"
 #include "cmd/local/stored.h"
-#include "depot/model_source.h"
+#include "depot/source/model_source.h"
 
 extern const struct opts_group pull_opts_group;
 
