@@ -113,7 +113,7 @@ async function errors(ai, server) {
         [{ messages: [{ role: 'robot', content: 'x' }] }, 400, 'invalid_request_error'],
         [{ messages: [{ role: 'user', content: [{ type: 'image', source: {} }] }] }, 400, 'invalid_request_error'],
         [{ messages: [{ role: 'user', content: [{ type: 'tool_result', content: 'x' }] }] }, 400, 'invalid_request_error'],
-        [{ thinking: { type: 'enabled', budget_tokens: 1024 } }, 400, 'invalid_request_error'],
+        [{ thinking: { type: 'deep', budget_tokens: 1024 } }, 400, 'invalid_request_error'],
         [{ tools: [{ type: 'bash_20250124', name: 'bash' }] }, 400, 'invalid_request_error'],
         [{ tools, tool_choice: { type: 'tool', name: 'nope' } }, 400, 'invalid_request_error'],
     ]) {

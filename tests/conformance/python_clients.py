@@ -25,7 +25,7 @@ KEY = "boss"
 GREEDY = {"temperature": 0, "repeat_penalty": 1}
 
 # Calls that Shoal does not support, and why.
-EXPECTED = {"openai conversations": "conversations of OpenAI's kind are not kept; session_id and previous_response_id are"}
+EXPECTED = {}
 
 os.environ.update(OPENAI_API_KEY=KEY, OLLAMA_API_KEY=KEY, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR")
 
@@ -141,7 +141,16 @@ def use_openai(call, url):
     call("responses, input tokens", lambda: ai.responses.input_tokens.count(model="reply", input=ASK).input_tokens > 3)
     call("moderations are refused by name", lambda: refused(lambda: ai.moderations.create(input="x"), "classify"))
     call("images are refused", lambda: refused(lambda: ai.images.generate(prompt="x"), "404"))
-    call("conversations", lambda: ai.conversations.create().id)
+    conversation = ai.conversations.create(metadata={"topic": "lights"}, items=[{"role": "user", "content": "hello"}]).id
+    call("conversations", lambda: ai.conversations.retrieve(conversation).metadata["topic"] == "lights")
+    call("conversations, update", lambda: ai.conversations.update(conversation, metadata={"topic": "blinds"}).metadata["topic"] == "blinds")
+    call("conversations, respond", lambda: answer(conversation=conversation).conversation.id == conversation)
+    call("conversations, items", lambda: [i.role for i in ai.conversations.items.list(conversation, order="asc")] == ["user", "user", "assistant"])
+    call("conversations, add items", lambda: len(ai.conversations.items.create(conversation, items=[{"role": "user", "content": "more"}]).data) == 1)
+    item = ai.conversations.items.list(conversation, order="asc").data[0].id
+    call("conversations, one item", lambda: ai.conversations.items.retrieve(item, conversation_id=conversation).content[0].text == "hello")
+    call("conversations, delete an item", lambda: ai.conversations.items.delete(item, conversation_id=conversation).id == conversation)
+    call("conversations, delete", lambda: ai.conversations.delete(conversation).deleted)
 
 
 def streamed(manager):

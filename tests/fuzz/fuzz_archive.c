@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "depot/archive.h"
-#include "depot/byte_sink.h"
+#include "depot/source/archive.h"
+#include "depot/source/byte_sink.h"
 #include "support/fuzz_note.h"
 
 #define MEMBER "a/b.bin"

@@ -1,4 +1,5 @@
-/* fuzz_desired.c - values that other members wrote to NATS: the desired state, the lease, events.
+/* fuzz_desired.c - what other members wrote to NATS: the desired state, the lease, events, roll
+ * calls.
  * What decodes as a state is checked and encodes to the same bytes again. */
 #include <stddef.h>
 #include <stdint.h>
@@ -10,6 +11,7 @@
 #include "cluster/control/desired_code.h"
 #include "cluster/control/event_log.h"
 #include "cluster/control/lease.h"
+#include "cluster/control/roll_code.h"
 #include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct event_log_entry entry;
     struct lease_value lease;
+    struct roll_code call;
     struct desired *d;
     struct buf again;
     struct err e;
@@ -31,6 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     FUZZ_NOTE("%d %s|", rc, rc < 0 ? e.msg : entry.text);
     event_log_free(memory);
+    rc = roll_code_parse(&call, data, size, &e);
+    if (rc == 0 && call.number == 0)
+        abort();
+    FUZZ_NOTE("%d %s|", rc, rc < 0 ? e.msg : call.state ? "copy" : "call");
+    roll_code_free(&call);
     rc = desired_code_get(&d, data, size, &e);
     FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
     if (rc < 0)

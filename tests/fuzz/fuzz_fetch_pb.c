@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "cluster/store/fetch_pb.h"
-#include "depot/model_manifest.h"
+#include "depot/store/model_manifest.h"
 #include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

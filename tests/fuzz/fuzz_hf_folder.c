@@ -1,6 +1,6 @@
 /* fuzz_hf_folder.c - any bytes as a Hugging Face folder: a two-byte length, a config.json of
  * that length, and model.safetensors. If it opens, every tensor is read, it is planned as a
- * decoder, and run for two tokens if it is small enough. */
+ * decoder or an encoder, and run for two tokens if it is small enough. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "model/decoder.h"
+#include "model/encoder.h"
 #include "format/model_open.h"
 #include "support/fuzz_note.h"
 
@@ -37,6 +38,23 @@ static void put(const char *path, const uint8_t *p, size_t n)
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(p, 1, n, f) != n || fclose(f) != 0)
         abort();
+}
+
+static void run_encoder(const struct model_file *g)
+{
+    struct encoder *d = NULL;
+    struct err e;
+    struct encoder_opts o = {
+        .kernels = &kern_scalar, .n_threads = 1, .max_tokens = 16, .max_seqs = 1};
+    struct encoder_sizes s;
+    if (encoder_measure(&s, g, &o, &e) < 0 || s.weights > (4u << 20) || s.scratch > (4u << 20) ||
+        encoder_create(&d, g, folder, &o, &e) < 0)
+        return;
+    int32_t tokens[2] = {0, (int32_t)encoder_config(d)->n_vocab - 1};
+    struct encoder_seq seq = {.tokens = tokens, .n = encoder_config(d)->n_ctx > 1 ? 2 : 1};
+    encoder_forward(d, &seq, 1);
+    sink += encoder_hidden(d, 0, 0)[0] > 0.0f;
+    encoder_destroy(d);
 }
 
 static void run(const struct model_file *g)
@@ -89,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             sink += cell[0];
         }
     }
-    run(g);
+    encoder_knows(g) ? run_encoder(g) : run(g);
     model_file_close(g);
     return 0;
 }

@@ -5,26 +5,27 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "apps/home/read/read_lines.h"
 #include "apps/home/site/home_file_read.h"
 #include "apps/home/site/home_import.h"
-#include "apps/home/site/home_link.h"
 #include "apps/home/site/home_states.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void link_names(const struct home_table *t, const struct home_file *f)
+/* The lines of a home that a text may mean are lines of it. */
+static void choose_lines(const struct home_table *t, const struct home_file *f)
 {
+    static const struct read_lines_state none;
+    struct read_lines lines;
     struct arena a;
     arena_init(&a, (size_t)8 << 20);
-    for (uint32_t i = 0; i < f->n_things && i < 8; i++) {
-        const struct home_thing *x = &f->things[i];
-        const struct home_link_query q = {.types = 1u << x->type,
-                                          .text = x->names.w[0],
-                                          .room = x->room ? x->room->names.w[0] : NULL};
-        struct home_link l = home_link_find(&a, f, t, &q);
-        if (a.rc == 0 && l.n > f->n_things)
-            __builtin_trap();
-    }
+    const char *text =
+        arena_printf(&a, "turn on the %s", f->n_things > 0 ? f->things[0].names.w[0] : "lights");
+    if (read_lines_choose(&lines, &a, t, f, &none, text) == 0)
+        for (uint32_t i = 0; i < lines.n_things; i++)
+            if (lines.things[i].thing < f->things ||
+                lines.things[i].thing >= f->things + f->n_things)
+                __builtin_trap();
     arena_fini(&a);
 }
 
@@ -42,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!table && home_table_open(&table, SHOAL_TEST_DATA "/../../models/home.json", NULL) < 0)
         __builtin_trap();
     if (home_file_read_text(&f, table, text, size, "fuzz", &e) == 0) {
-        link_names(table, f);
+        choose_lines(table, f);
         home_file_unref(f);
     }
     const struct home_import in = {{text, size}, {text, size}, {text, size}};

@@ -1,40 +1,49 @@
 /* fuzz_home_table.c - any bytes as a table of the home flow.  A table that is accepted is also
- * used: each of its actions on a text, with an entity of each of its slots. */
+ * used: plans of many kinds for a text. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "apps/home/home_clauses.h"
-#include "apps/home/home_rules.h"
-#include "apps/home/table/home_words.h"
+#include "apps/home/read/read_acts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use(const struct home_table *t)
 {
     static const char text[] = "Bitte turn 3 on, and the twenty one minutes in 5 to 7 pm at 19 %";
-    struct home_entity entities[16];
+    static const char *const plans[] = {"on unknown w2 w2 in w6 w8",
+                                        "set unknown w2 w2 temperature to_value w14 w15",
+                                        "timer set_one dur w6 w8",
+                                        "timer cancel_one",
+                                        "add item w1 w2 item w3 w3",
+                                        "ask all light is_on",
+                                        "other help",
+                                        "play what w1 w3 at w10 w12",
+                                        "none negated"};
+    static const struct read_lines_state none;
+    static const struct home_here nowhere;
     struct tm now = {.tm_mday = 15, .tm_mon = 10, .tm_year = 126};
-    for (uint32_t i = 0; i < t->n_actions && i < 32; i++) {
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
         struct arena a;
         struct home_draft draft = {0};
-        const char **list;
+        struct read_lines lines;
+        struct read_plan plan;
         struct home_draft_context *contexts;
         arena_init(&a, 1 << 22);
-        uint32_t n = home_clauses_split(&a, t, text, &list);
-        struct home_clause c = {.text = n ? list[0] : text,
-                                .intent = t->action[i].name,
-                                .intent_p = 1,
-                                .speech_p = 1,
-                                .flow = "act",
-                                .entities = entities};
-        struct home_words w = home_words_split(&a, c.text);
-        for (uint32_t k = 0; w.n > 0 && k < 16 && t->n_slots > 0; k++)
-            entities[c.n_entities++] =
-                (struct home_entity){t->slot[k % t->n_slots].name, k % w.n, k % w.n + 1};
-        (void)home_rules_decide(&a, t, &draft, &c, NULL, NULL, &now);
-        if (a.rc == 0 && (draft.n_lines == 0 || home_draft_contexts(&a, &draft, 3, &contexts) == 0))
+        if (!read_plan_of(&plan, plans[i]))
             abort();
+        struct read_work w = {.a = &a,
+                              .t = t,
+                              .here = &nowhere,
+                              .now = &now,
+                              .lines = &lines,
+                              .state = &none,
+                              .text = text,
+                              .p = 1.0f,
+                              .draft = &draft};
+        if (read_lines_choose(&lines, &a, t, NULL, &none, text) == 0)
+            read_acts(&w, &plan);
+        (void)home_draft_contexts(&a, &draft, 3, &contexts);
         arena_fini(&a);
     }
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "depot/hub_files.h"
+#include "depot/source/hub_files.h"
 #include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "depot/oci_manifest.h"
+#include "depot/source/oci_manifest.h"
 #include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

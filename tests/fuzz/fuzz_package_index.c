@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "depot/package_index.h"
-#include "depot/web.h"
+#include "depot/source/package_index.h"
+#include "depot/source/web.h"
 #include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "depot/recipe.h"
+#include "depot/source/recipe.h"
 #include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,6 +2,7 @@
 // stop. Reports { n, failed, times }.
 'use strict';
 const http = require('http');
+const https = require('https');
 
 module.exports = (port, data) => {
     let stop = false;
@@ -9,7 +10,7 @@ module.exports = (port, data) => {
 
     function ask(method, path, body) {
         return new Promise((done, give) => {
-            const req = http.request({ port: data.port, host: '127.0.0.1', method, path, agent: false, timeout: 60000,
+            const req = (data.ca ? https : http).request({ ca: data.ca, port: data.port, host: '127.0.0.1', method, path, agent: false, timeout: 60000,
                 headers: { authorization: `Bearer ${data.key}` } }, (res) => {
                 let text = '';
                 res.on('data', (d) => { text += d; });

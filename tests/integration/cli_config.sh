@@ -32,7 +32,7 @@ run 1 config check bad.yaml --json; empty err
 same valid "$(field valid)" false; same line "$(field line)" 2; same column "$(field column)" 3
 same error "$(field error)" "unknown key 'in_flght' in limits (did you mean 'in_flight'?)"
 printf 'models: [{name: m, path: /nowhere.gguf}]\n' >missing.yaml
-run 1 config check missing.yaml; has err "cannot open /nowhere.gguf"
+run 1 config check missing.yaml; has err "missing.yaml:1:26: models[].path: cannot open /nowhere.gguf"
 run 1 config check nowhere.yaml; has err "nowhere.yaml"
 run 2 config check
 
@@ -77,6 +77,31 @@ mqtt: {broker: "mqtt://127.0.0.1", subscribe: [{topic: a/+/b, sensor: "s{2}"}]}
 EOF
 wrong "routes[r].callers: there is no key 'ap'" <<EOF
 routes: [{name: r, models: [reply], callers: [ap]}]
+EOF
+# what is found after the whole file was read has its place too
+wrong "names.yaml:1:22: two sensors are named 'a'" <<EOF
+sensors: [{name: a}, {name: a, unit: bar}]
+EOF
+wrong "names.yaml:2:41: deeds[1].topic: via: mqtt needs 'mqtt.broker'" <<EOF
+listen: 127.0.0.1:0
+deeds: [{things: "*", via: mqtt, topic: "a/{id}"}]
+EOF
+wrong "names.yaml:1:34: machines[].learned: cannot open pump.json" <<EOF
+machines: [{name: pump, learned: pump.json}]
+EOF
+wrong "names.yaml:2:20: add 10.0.0.5:8000 to alarms.allow to call it" <<EOF
+alarms:
+  webhooks: [{url: "http://10.0.0.5:8000/a"}]
+EOF
+wrong "names.yaml:1:58: there is no tag p.q" <<EOF
+deeds: [{things: heater.x, ability: t, via: modbus, tag: p.q}]
+EOF
+wrong "names.yaml:2:9: 127.0.0.1:99999: the port must be" <<EOF
+pack: true
+listen: 127.0.0.1:99999
+EOF
+wrong "names.yaml:1:13: tls.cert: cannot open /nowhere.pem" <<EOF
+tls: {cert: /nowhere.pem, key: /nowhere.key}
 EOF
 unset SHOAL_COLLECTIONS
 

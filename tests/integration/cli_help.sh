@@ -6,11 +6,11 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in init config route router ask home eval calibrate run pull push import list show ps cp rm gc generate chat classify tag pii embed rerank score anomaly summarize transcribe serve mcp node gateway tokenize detokenize logits perplexity bench doctor health model cluster rollout ca store index sim completion manual; do
+for c in init config route router ask home eval calibrate run pull push import list show ps cp rm gc generate chat classify tag pii embed rerank score anomaly summarize listen satellite wake transcribe say serve mcp node gateway tokenize detokenize logits perplexity bench doctor health model cluster rollout ca store index shard sim completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
-for v in show convert quantize list load unload; do
+for v in show convert quantize lora list load unload; do
     run 0 model $v --help; golden "help-model-$v"; empty err
 done
 for v in export fit run; do
@@ -19,7 +19,7 @@ done
 for v in init issue list revoke rotate show; do
     run 0 ca $v --help; golden "help-ca-$v"; empty err
 done
-for v in init join status nodes models top deploy remove plan drain undrain desired events; do
+for v in init join token status nodes models top deploy remove plan drain undrain desired events; do
     run 0 cluster $v --help; golden "help-cluster-$v"; empty err
 done
 for v in start status pause promote undo history; do
@@ -35,6 +35,7 @@ for v in add query ask stats remove; do
     run 0 index $v --help; golden "help-index-$v"; empty err
 done
 run 0 router fit --help; golden help-router-fit; empty err
+run 0 shard plan --help; golden help-shard-plan; empty err
 for v in classify tag embed rerank summarize score perplexity cascade ask pii; do
     run 0 eval $v --help; golden "help-eval-$v"; empty err
 done

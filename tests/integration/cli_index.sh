@@ -40,6 +40,14 @@ run 3 index ask shop "who founded the city of Madrid"; same "not found" "$(head 
 run 0 index ask shop -m reply -n 2 --max-tokens 16 --json "when does the warranty end"; has out '"generated":{'; has out '"supported":true'
 run 1 index ask shop -m intent "when does the warranty end"; has err "generate"
 
+# shoal ask: what the home cannot answer is looked up; what it does is not
+run 0 ask --documents shop --json "what does a grinding noise mean?"
+same "found" "$(field 'actions[0].action')/$(field 'actions[0].document')/$(field 'actions[0].result')" "find_document/pump.md/done"
+has out '"reply":"A grinding noise means that the bearing is worn. That is from pump.md."'
+run 0 ask --documents shop --json "who founded the city of Madrid?"; has out '"reply":"I don'"'"'t know."'
+run 0 ask --documents shop --no-reply "turn on the kitchen lights"; has out '"action":"turn_on"'; same "lookups" "$(grep -c find_document out)" 0
+run 1 ask --documents nothing "hello"; has err "no collection 'nothing'"
+
 # a changed file replaces the old one; a document from stdin
 echo "The pump was replaced by a compressor." >pump.md
 run 0 index add shop --json pump.md; same "replaced" "$(field passages)" 1

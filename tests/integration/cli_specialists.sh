@@ -177,12 +177,15 @@ cp "$root/models/reply.gguf" broken/ && printf ' ' >>broken/home.json
 run 1 ask --models broken "mute the tv"; has err "home.json does not match the manifest"
 
 # ask with a custom table
-run 0 ask --no-reply --table "$root/tests/data/ask/workshop.json" "start compressor 2 and set the pressure of pump 3 to 4 bar"
-same "an action of the table" "$(head -n 1 out)" '{"action":"start_machine","machine":"compressor 2","id":"compressor_2","result":"simulated"}'
-same "a unit of the table" "$(tail -n 1 out)" '{"action":"set_machine","machine":"pump 3","sensor":"pressure","value":4,"unit":"barg","id":"pump_3","result":"simulated"}'
-run 0 ask --no-reply --json --explain --table "$root/tests/data/ask/workshop.json" "mute the tv"
-has out '"contexts":["oos: mute the tv"]'
+table=("--table" "$root/tests/data/ask/workshop.json" "--home" "$root/tests/data/ask/workshop.yaml")
+run 0 ask --yes --no-reply "${table[@]}" "start compressor 2 and set the pressure of pump 3 to 4 bar"
+has out '{"action":"start_machine","machine":"compressor 2","id":"compressor_2"'
+has out '{"action":"set_machine","machine":"pump 3","sensor":"pressure","value":4,"unit":"barg","id":"pump_3"'
+run 0 ask --no-reply --json "${table[@]}" "good morning"
+same "talk does nothing" "$(field actions.length)" 0
 run 1 ask --table /nonexistent/t.json "x"; has err "cannot open /nonexistent/t.json"
 sed 's/"slots": \["machine"\]/"slots": ["motor"]/' "$root/tests/data/ask/workshop.json" >bad.json
 run 1 ask --table bad.json "x"; has err 'bad.json: actions.start_machine.slots[0]: unknown slot "motor"'
+sed 's/"version": 2,/"version": 1, "labels": {},/' "$root/tests/data/ask/workshop.json" >old.json
+run 1 ask --table old.json "x"; has err 'old.json: this is a table for an encoder'
 finish

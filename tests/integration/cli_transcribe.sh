@@ -29,7 +29,7 @@ run 1 transcribe nothing.wav; has err "cannot open nothing.wav"
 : >empty.wav; run 1 transcribe empty.wav; has err "empty.wav: the file is empty"
 echo "no sound, but words of a text file" >text.wav; run 1 transcribe text.wav; has err "text.wav: this is not a sound"
 run 1 transcribe .; has err "not a regular file"
-run 1 transcribe -m "$root/models/command.gguf" "$audio/jfk.flac"; has err "cannot transcribe; it can: classify"
+run 1 transcribe -m "$root/models/reader.gguf" "$audio/jfk.flac"; has err "cannot transcribe; it can: classify"
 run 1 classify -m "$root/models/hear.gguf" hello; has err "it can: transcribe"
 run 1 generate -m "$root/models/hear.gguf" hello; has err "transcribe"
 finish

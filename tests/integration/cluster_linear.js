@@ -40,7 +40,7 @@ function check_the_checker() {
         t.check(violation(history), `not linearizable: ${name}`);
 }
 
-const names = ['reply', 'command'];
+const names = ['reply', 'reader'];
 
 (async () => {
     check_the_checker();

@@ -22,7 +22,7 @@ class Member {
         this.child = spawn(program, [...words, ...this.args,
             ...(this.args.includes('--config') ? [] : ['--name', this.name]), '--log-level', 'info'], {
             stdio: ['ignore', 'pipe', 'pipe'],
-            env: { ...process.env, SHOAL_CACHE_DIR: path.join(t.tmp, 'cache') },
+            env: { ...process.env, SHOAL_CACHE_DIR: path.join(t.tmp, 'cache'), ...this.env },
         });
         members.add(this);
         t.watch(this);

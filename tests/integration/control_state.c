@@ -18,6 +18,7 @@
 #include "cluster/control/desired_file.h"
 #include "cluster/control/desired_store.h"
 #include "cluster/control/event_log.h"
+#include "cluster/control/roll_code.h"
 #include "support/nats_site.h"
 
 static struct nats_site site;
@@ -173,6 +174,7 @@ struct member {
     struct bus *bus;
     struct desired_store *store;
     uint64_t version;
+    uint64_t called; /* number of the last roll call */
     unsigned n_changes, n_beats, n_links;
     struct bus_status link;
 };
@@ -182,6 +184,11 @@ static void on_change(void *ctx, const struct desired *d)
     struct member *m = ctx;
     m->version = d->version;
     m->n_changes++;
+}
+
+static void on_call(void *ctx, uint64_t number)
+{
+    ((struct member *)ctx)->called = number;
 }
 
 static void on_beat(void *ctx, const char *subject, const void *bytes, size_t n)
@@ -206,7 +213,12 @@ static void member_open(struct member *m, const char *file)
     *m = (struct member){0};
     assert_int_equal(executor_queue_init(&m->owner, &e), 0);
     open_bus(&m->bus, &m->owner.executor, on_link, m);
-    struct desired_store_opts so = {.bus = m->bus, .file = file, .poll_ms = 500, .wait_ms = 1000};
+    struct desired_store_opts so = {.bus = m->bus,
+                                    .name = "n1",
+                                    .on_call = on_call,
+                                    .file = file,
+                                    .poll_ms = 500,
+                                    .wait_ms = 1000};
     if (bus_subscribe(m->bus, "hb.*", on_beat, m, NULL, &e) < 0 ||
         desired_store_open(&m->store, &so, &m->owner.executor, on_change, m, &e) < 0)
         fail_msg("%s", e.msg);
@@ -307,6 +319,18 @@ static void test_an_old_read_is_not_confirmed(void **state)
     bus_close(b);
 }
 
+static void hear_answer(struct desired_store *s, uint64_t version, uint64_t writer, uint64_t number)
+{
+    const struct desired_heard h = {
+        .name = "other", .version = version, .writer = writer, .roll_call = number};
+    desired_store_heard(s, &h);
+}
+
+static void hear(struct desired_store *s, uint64_t version, uint64_t writer)
+{
+    hear_answer(s, version, writer, 0);
+}
+
 /* A node that comes back is not told by an old answer that its version is the present one. */
 static void test_members_know_better_than_an_old_answer(void **state)
 {
@@ -317,7 +341,7 @@ static void test_members_know_better_than_an_old_answer(void **state)
     UNTIL(&m, m.version > 0);
     UNTIL(&m, (desired_store_get_status(m.store, &st), st.fresh));
     assert_true(desired_store_confirmed(m.store, m.version, 1));
-    desired_store_heard(m.store, m.version + 1, 0, 0);
+    hear(m.store, m.version + 1, 0);
     assert_false(desired_store_confirmed(m.store, m.version, 1));
     member_close(&m);
 }
@@ -453,7 +477,30 @@ static void test_server_away(void **state)
 
 static void hear_of_one(void *ctx)
 {
-    desired_store_heard(*(struct desired_store **)ctx, 7, 0, 0);
+    hear(*(struct desired_store **)ctx, 7, 0);
+}
+
+/* Another member has a newer copy, with one more model, and sends it. */
+static void send_copy(struct bus *b, const char *file, uint64_t version, uint64_t writer,
+                      uint64_t number)
+{
+    struct desired *d;
+    struct buf state, message;
+    struct err e = {0};
+    const struct desired_model m = {
+        .name = "only-in-the-copy", .source = "", .apart = "", .replicas_max = 1};
+    buf_init(&state, 1 << 20);
+    buf_init(&message, 1 << 20);
+    assert_int_equal(desired_file_read(&d, file, &e), 0);
+    assert_int_equal(desired_put_model(d, &m), 0);
+    d->version = version;
+    d->fence = writer;
+    assert_int_equal(desired_code_put(&state, d, &e), 0);
+    assert_int_equal(roll_code_put_copy(&message, number, state.data, state.len), 0);
+    assert_int_equal(bus_publish(b, "desired", message.data, message.len, &e), 0);
+    desired_destroy(d);
+    buf_fini(&state);
+    buf_fini(&message);
 }
 
 /* ---- the server has lost its data ----------------------------------------------------------- */
@@ -468,6 +515,8 @@ static void test_lost_data(void **state)
     struct err e = {0};
     unsigned calls = 0;
     char file[100];
+    int rc;
+    const double end = nats_site_now() + 60;
     (void)state;
     snprintf(file, sizeof(file), "%s/lost", site.dir);
     member_open(&m, file);
@@ -489,7 +538,7 @@ static void test_lost_data(void **state)
     assert_int_equal(desired_store_update(newcomer, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
     assert_non_null(strstr(e.msg, "NATS has lost the desired state"));
     desired_store_close(newcomer);
-    desired_store_heard(admin, 1, 0, 0);
+    hear(admin, 1, 0);
     assert_int_equal(desired_store_update(admin, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
     assert_non_null(strstr(e.msg, "NATS has lost the desired state"));
     assert_int_equal(desired_store_update(m.store, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
@@ -498,20 +547,26 @@ static void test_lost_data(void **state)
     assert_int_equal(calls, 0);
     assert_int_equal(desired_store_load(admin, &d, NULL, &e), SHOAL_ENOTFOUND);
 
-    /* a member whose copy is not the newest writes it back above all that is known */
-    desired_store_heard(m.store, version, 4999, 0); /* another copy of it, of a later writer */
-    desired_store_known(m.store, &known);
-    assert_true(known.behind);
-    desired_store_heard(m.store, version + 5, 5000, 0);
-    desired_store_heard(m.store, UINT64_MAX, UINT64_MAX, UINT64_MAX); /* nonsense */
+    /* members know a newer copy, which is waited for; then it is written back above all of them */
+    hear(m.store, version + 5, 5000);
+    hear(m.store, UINT64_MAX, UINT64_MAX); /* nonsense */
     desired_store_known(m.store, &known);
     assert_int_equal(known.fence, 5000);
-    assert_true(known.behind);
-    assert_int_equal(desired_store_claim(m.store, 5001, &e), 0);
+    assert_int_equal(desired_store_claim(m.store, 4000, &e), SHOAL_ECHANGED);
+    assert_int_equal(desired_store_claim(m.store, 5001, &e), SHOAL_ENOTFOUND);
+    assert_non_null(strstr(e.msg, "waiting for what members know"));
+    UNTIL(&m, m.called != 0);                         /* it hears its own call */
+    for (rc = -1; rc < 0 && nats_site_now() < end;) { /* a member answers every call */
+        send_copy(so.bus, file, version + 5, 5000, m.called);
+        hear_answer(m.store, version + 5, 5000, m.called);
+        rc = desired_store_claim(m.store, 5001, &e);
+        executor_queue_turn(&m.owner, 50);
+    }
+    assert_int_equal(rc, 0);
     UNTIL(&m, m.version == version + 6);
+    assert_non_null(desired_find_model(desired_store_current(m.store), "only-in-the-copy"));
     desired_store_known(m.store, &known);
     assert_int_equal(known.fence, 5001);
-    assert_false(known.behind);
     assert_int_equal(desired_store_update(admin, 0, add_one, &calls, &d, &e), 0);
     assert_int_equal(d->version, version + 7);
     assert_int_equal(d->fence, 5001);

@@ -40,13 +40,14 @@ async function start() {
         return res.end(body);
     }
 
-    const cdn = http.createServer((req, res) => {
+    hub.cdnHandler = (req, res) => {
         hub.cdnHeaders.push(req.headers);
         const key = /^\/cdn\/([0-9a-f]{64})/.exec(req.url)?.[1];
         if (!files[key])
             return res.writeHead(404).end();
         return send(req, res, files[key], key);
-    });
+    };
+    const cdn = http.createServer(hub.cdnHandler);
 
     function repo(req, res, url) {
         let m = /^\/api\/models\/([^/]+\/[^/]+)\/(revision|tree)\/([^/?]+)/.exec(url.pathname) ?? /^\/([^/]+\/[^/]+)\/(resolve)\/([^/]+)\/(.*)$/.exec(url.pathname);
@@ -102,7 +103,7 @@ async function start() {
         return bytes ? send(req, res, bytes, m[3]) : res.writeHead(404).end('{}');
     }
 
-    const server = http.createServer((req, res) => {
+    hub.handler = (req, res) => {
         const url = new URL(req.url, 'http://x');
         hub.seen.push(`${req.method} ${url.pathname} ${req.headers.range ?? ''}`);
         if (url.pathname.startsWith('/v2/'))
@@ -123,7 +124,8 @@ async function start() {
         if (url.pathname.startsWith('/raw/') && files[url.pathname.slice(5)])
             return send(req, res, files[url.pathname.slice(5)], url.pathname.slice(5));
         return repo(req, res, url);
-    });
+    };
+    const server = http.createServer(hub.handler);
     hub.url = await listen(server);
     hub.cdn = await listen(cdn);
     hub.raw = (name, bytes) => { files[name] = bytes; return `${hub.url}/raw/${name}`; };

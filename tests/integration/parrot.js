@@ -6,6 +6,7 @@
 const fs = require('fs');
 
 const HEADS = 4, FFN = 32;
+const EOS = 2, FIRST_BYTE = 3; // ids
 
 // Splits the text into short, distinct pieces, so that each can be one token.
 function split(text) {
@@ -44,11 +45,11 @@ function putValue(w, type, v) {
         w[type === 'i32' ? 'u32' : type](v);
 }
 
-// Writes a model to file. say: a text, or a list of pieces; { control: '[X]' } is a special token. special: further
-// special tokens that the template needs.
+// Writes a model to file. say: a text, or a list of pieces; { control: '[X]' } is a special token, { byte: 0 } a byte.
+// special: further special tokens that the template needs.
 function parrot(file, { template, say, special = [], context = 2048 }) {
     const given = typeof say === 'string' ? split(say) : say.flatMap((p) => (typeof p === 'string' ? split(p) : [p]));
-    const pieces = given.map((p) => (typeof p === 'string' ? { text: p.replaceAll(' ', '\u2581'), type: 1 } : { text: p.control, type: 3 }));
+    const pieces = given.filter((p) => !('byte' in Object(p))).map((p) => (typeof p === 'string' ? { text: p.replaceAll(' ', '\u2581'), type: 1 } : { text: p.control, type: 3 }));
     const vocab = [{ text: '<unk>', type: 2 }, { text: '<s>', type: 3 }, { text: '</s>', type: 3 }];
     for (let b = 0; b < 256; b++)
         vocab.push({ text: `<0x${b.toString(16).toUpperCase().padStart(2, '0')}>`, type: 6 });
@@ -60,8 +61,10 @@ function parrot(file, { template, say, special = [], context = 2048 }) {
         throw new Error('two pieces are alike');
     const dim = Math.ceil(vocab.length / 64) * 64, n = vocab.length;
     const embed = new Float32Array(dim * n), output = new Float32Array(dim * n);
+    let plain = first;
+    const said = given.map((p) => ('byte' in Object(p) ? FIRST_BYTE + p.byte : plain++));
     for (let i = 0; i < n; i++) {
-        const next = i < first ? first : i + 1 < n ? i + 1 : 2;
+        const at = said.indexOf(i), next = at < 0 ? said[0] : said[at + 1] ?? EOS;
         embed[i * dim + i] = 1;
         output[next * dim + i] = 4;
     }

@@ -5,6 +5,7 @@ set -u
 cd "$(dirname "$0")/../.."
 shoal=$1 ran=0 bad=0
 tmp=$(mktemp -d) hello=$tmp/hello
+export SHOAL_COLLECTIONS=$tmp/collections
 echo "home_schedule: $tmp/scheduled.json" >"$tmp/shoal.yaml" # the user's own stays as it is
 "$shoal" serve --config "$tmp/shoal.yaml" --listen 127.0.0.1:0 >"$hello" & server=$!
 trap 'kill "$server"; wait "$server"; rm -rf "$tmp"' EXIT
@@ -17,7 +18,11 @@ while IFS= read -r line; do
     [[ $line == *build/shoal* || $line == curl* ]] || continue
     ran=$((ran + 1)) command=${line//build\/shoal/\"$shoal\"}
     command=${command//http:\/\/127.0.0.1:8080/$url}
-    if ! out=$(eval "${command/#curl/curl -sS --fail-with-body}" 2>&1 </dev/null) || [ -z "$out" ]; then
+    # what writes a file may be silent, but there must be one
+    file=$([[ $line =~ \ -o\ ([^ ]+) ]] && echo "$tmp/${BASH_REMATCH[1]}")
+    command=${command/ -o / -o $tmp/}
+    if ! out=$(eval "${command/#curl/curl -sS --fail-with-body}" 2>&1 </dev/null) ||
+        { [ -z "$out" ] && [ ! -s "${file:-/nothing}" ]; }; then
         echo "FAIL $line"
         echo "$out" | tail -n 5
         bad=1

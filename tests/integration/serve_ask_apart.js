@@ -9,22 +9,23 @@ const t = require('./serve.js');
 
 const shoal = path.resolve(process.argv[2]);
 const model = (name) => path.join(t.root, 'models', name);
-const texts = ['turn off the kitchen lights and set the heating to 19 degrees', 'set a timer for ten minutes', 'what is 7 times 8',
+const texts = ['turn off the kitchen lights and set the heating to 19 degrees', 'lock the front door', 'what is 7 times 8',
     'tunr off teh kichen lihgts', 'plese set the termostat to 21', 'it is dark in here', 'play some jazz in the living room', 'good morning'];
 
 // apart: the models that run in a process of their own.
 function config(name, apart) {
     const file = path.join(t.tmp, name), how = (m) => apart.includes(m) ? ', isolation: process' : '';
     fs.writeFileSync(file, `table: "${model('home.json')}"
+home: "${model('demo-home.yaml')}"
 cluster: {wait: 120s}
 models:
-  - {name: command, path: "${model('command.gguf')}", task: tag${how('command')}}
+  - {name: reader, path: "${model('reader.gguf')}"${how('reader')}}
   - {name: reply, path: "${model('reply.gguf')}"${how('reply')}}
 flows:
   - name: both
     output: "\${kind.label}: \${say.text}"
     steps:
-      - {name: kind, do: classify, model: command, labels: home, text: "\${input.text}"}
+      - {name: kind, do: classify, model: reader, text: "\${input.text}"}
       - {name: say, do: generate, model: reply, text: "\${input.text}", max_tokens: 8, temperature: 0}
 `);
     return ['--config', file];
@@ -38,12 +39,12 @@ async function post(server, where, what) {
 const ask = (server, text, more = {}) => post(server, '/v1/process', { text, ...more });
 const flow = (server, text) => post(server, '/v1/completions', { model: 'both', prompt: text });
 // The parts that do not depend on time.
-const said = (r) => `${r.status} ${r.status === 200 && r.text.startsWith('{"id"') ? JSON.parse(r.text).choices[0].text : r.text}`;
+const said = (r) => `${r.status} ${r.status === 200 && r.text.startsWith('{"id"') ? JSON.parse(r.text).choices[0].text : r.text.replace(/"token":"\w+"/g, '')}`;
 
 // Step times differ.
 function explained(r) {
     const x = JSON.parse(r.text);
-    return JSON.stringify([x.actions, x.reply, x.clauses, x.steps?.map((s) => `${s.step} ${s.model} ${s.tokens}`)]);
+    return JSON.stringify([x.actions.map((a) => ({ ...a, token: undefined })), x.reply, x.clauses, x.steps?.map((s) => `${s.step} ${s.model} ${s.tokens}`)]);
 }
 
 // The worker that has a model's file mapped.
@@ -96,7 +97,7 @@ async function killed(server, name, run, want) {
         details.push(explained(await ask(plain, text, { explain: true })));
     }
     t.check(/kitchen_lights/.test(want[3]) && /200/.test(want[3]), `a typo is understood: ${want[3]}`);
-    for (const apart of [['command', 'reply'], ['command'], ['reply']]) {
+    for (const apart of [['reader', 'reply'], ['reader'], ['reply']]) {
         const server = await t.start(shoal, config(`${apart.join('-')}.yaml`, apart)), what = `apart: ${apart}`;
         for (let i = 0; i < texts.length; i++) {
             t.same(said(await ask(server, texts[i])), want[i], `${what}: ${texts[i]}`);

@@ -9,6 +9,7 @@
 //
 // The attackers have addresses of their own (127.0.0.2 and up): limits are by address.
 'use strict';
+const { execFileSync } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const http2 = require('http2');
@@ -39,7 +40,15 @@ const asan = fs.readFileSync(shoal).includes('__asan_init');
 const slack = asan ? 200 : 64; // MiB
 process.env.ASAN_OPTIONS = [process.env.ASAN_OPTIONS, 'quarantine_size_mb=8'].filter(Boolean).join(':');
 
-async function start(more = '') {
+function certificate() {
+    const [cert, tlsKey] = ['cert.pem', 'key.pem'].map((f) => path.join(t.tmp, f));
+    if (!fs.existsSync(cert))
+        execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2', '-subj', '/CN=localhost',
+            '-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', tlsKey, '-out', cert], { stdio: 'pipe' });
+    return { cert, key: tlsKey };
+}
+
+async function start(more = '', tls = null) {
     const file = path.join(t.tmp, `attack-${crypto.randomUUID()}.yaml`);
     fs.writeFileSync(file, `
 models: [{name: m, path: ${t.root}/tests/data/refs/qwen3.gguf, context: 256, parallel: 8}]
@@ -47,13 +56,15 @@ keys: [{name: app, sha256: ${crypto.createHash('sha256').update(key).digest('hex
 log_requests: false
 threads: 1
 limits: {buffers: ${limits.buffers}MiB, client_buffers: ${limits.client_buffers}MiB${more}}
-`);
-    return t.start(shoal, ['--config', file]);
+${tls ? `tls: {cert: ${tls.cert}, key: ${tls.key}}\n` : ''}`);
+    const server = await t.start(shoal, ['--config', file], tls ? { admin: true } : {});
+    server.ca = tls && fs.readFileSync(tls.cert, 'utf8');
+    return server;
 }
 
 // A client in a thread of its own: sends requests until told to stop; { n, failed, times }.
 function client(server) {
-    const worker = new Worker(__filename, { workerData: { port: server.port, key } });
+    const worker = new Worker(__filename, { workerData: { port: server.port, key, ca: server.ca } });
     const first = new Promise((done) => worker.once('message', done));
     return {
         begun: first,
@@ -437,8 +448,43 @@ const attacks = {
         await t.until(async () => await t.metric(server, 'shoal_connections_displaced_total') > 100, 'the oldest are closed');
         all.forEach((s) => s.destroy());
     },
+    // Two thousand TLS handshakes that never end: silent, cut in the middle of the first message, or a byte at a time.
+    async half_open(server) {
+        const hello = Buffer.from('16030100c8010000c40303', 'hex'), all = []; // the head of a ClientHello that goes on
+        const begin = (s, i) => i % 3 && s.write(i % 3 === 1 ? Buffer.concat([hello, Buffer.alloc(100, 7)]) : hello.subarray(0, 1));
+        for (let i = 0; i < 2000; i++) {
+            all.push(connect(server, `127.0.2.${1 + i % 200}`));
+            if (i % 100 === 99)
+                await Promise.all(all.slice(-100).map(connected));
+            begin(all[i], i);
+        }
+        const drip = setInterval(() => all.forEach((s, i) => i % 3 === 2 && !s.destroyed && s.writable && s.write(Buffer.alloc(1, 1))), 200);
+        await t.until(() => all.every((s) => s.destroyed || s.closed || s.readableEnded), 'every one is ended by request_timeout');
+        clearInterval(drip);
+        all.forEach((s) => s.destroy());
+    },
+    // HTTP/2 in slow motion: headers that never end, bodies a byte at a time, prefaces without a request but pings.
+    async slow_h2(server) {
+        const part = (id, path) => frame(1, 0, id, get(id, path).subarray(9)); // HEADERS without END_HEADERS
+        const head = Buffer.concat([Buffer.from([0x83, 0x86, 0x41, 9]), Buffer.from('localhost'), Buffer.from([0x44, 15]), Buffer.from('/v1/completions'),
+            Buffer.from([0x40, 13]), Buffer.from('authorization'), Buffer.from([12]), Buffer.from(`Bearer ${key}`)]);
+        const all = Array.from({ length: 300 }, (_, i) => connect(server, `127.0.3.${1 + i % 100}`));
+        await Promise.all(all.map(connected));
+        all.forEach((s, i) => {
+            s.resume();
+            s.write(Buffer.concat([preface, [part(1, '/v1/models'), frame(1, 4, 1, head), Buffer.alloc(0)][i % 3]]));
+        });
+        const drip = setInterval(() => all.forEach((s, i) => {
+            if (!s.destroyed && s.writable)
+                s.write([frame(9, 0, 1, Buffer.from([0x40])), frame(0, 0, 1, Buffer.from(' ')), frame(PING, 0, 0, Buffer.alloc(8))][i % 3]);
+        }), 200);
+        await t.until(() => all.every((s) => s.destroyed || s.closed || s.readableEnded), 'every one is ended by a timeout');
+        clearInterval(drip);
+        all.forEach((s) => s.destroy());
+    },
 };
-const more = { idle: ', connections: 64' };
+const short = ', request_timeout: 2s, idle_timeout: 2s';
+const more = { idle: ', connections: 64', half_open: short, slow_h2: short };
 
 (async () => {
     if (options['--list']) {
@@ -446,7 +492,7 @@ const more = { idle: ', connections: 64' };
         return;
     }
     for (const name of Object.keys(attacks).filter((n) => only.length === 0 || only.includes(n))) {
-        const server = await start(more[name]);
+        const server = await start(more[name], name === 'half_open' ? certificate() : null);
         const quiet = await beside(server, () => t.sleep(options['--quiet']));
         const before = t.memory(server), bound = limits.buffers + slack;
         let most = 0;

@@ -7,6 +7,7 @@ const fs = require('fs');
 const http = require('http');
 const path = require('path');
 const t = require('./serve.js');
+const { parrot } = require('./parrot.js');
 
 const shoal = path.resolve(process.argv[2]);
 const long = path.join(t.root, 'tests/data/refs/qwen3.gguf');
@@ -291,8 +292,52 @@ async function thoughts() {
     await server.stop();
 }
 
+// The same in the other interfaces, each by its own convention, from a model that writes token by token.
+async function thoughtsElsewhere() {
+    const chatml = fs.readFileSync(path.join(t.root, 'tests/data/chat_templates/smollm2.jinja'), 'utf8');
+    const model = (name, say) => `{name: ${name}, path: ${parrot(path.join(t.tmp, `${name}.gguf`), { template: chatml, special: ['<|im_start|>', '<|im_end|>'], say })}}`;
+    const server = await t.start(shoal, ['--config', config(`models: [${model('thinker', '<think>\nIt asks for < tea.\n</think>\n\nFine: <b>')}, ${model('plain', '<thin> air')}, ${model('dreamer', '<think>for ever')}]\n`)]);
+    const ask = client(server), messages = [{ role: 'user', content: 'tea' }];
+    const events = async (url, body) => (await ask('POST', url, { ...body, stream: true })).text.split('\n').filter((l) => /^(data: )?\{/.test(l)).map((l) => JSON.parse(l.replace('data: ', '')));
+    const join = (list) => list.map((x) => x ?? '').join('');
+    for (const [name, thought, answer] of [['thinker', 'It asks for < tea.', 'Fine: <b>'], ['plain', undefined, '<thin> air'], ['dreamer', 'for ever', '']]) {
+        const chat = (await ask('POST', '/v1/chat/completions', { model: name, messages })).json.choices[0].message;
+        t.same(`${chat.reasoning_content?.trim()} | ${chat.content}`, `${thought} | ${answer}`, `${name}: chat`);
+        const raw = (await ask('POST', '/v1/chat/completions', { model: name, messages, reasoning_format: 'none' })).json.choices[0].message;
+        t.check(!('reasoning_content' in raw) && (!thought || raw.content.startsWith('<think>')), `${name}: reasoning_format: none`);
+        const chunks = (await events('/v1/chat/completions', { model: name, messages, n: 2 })).flatMap((e) => e.choices);
+        for (const i of [0, 1]) {
+            const deltas = chunks.filter((c) => c.index === i).map((c) => c.delta);
+            t.same(`${join(deltas.map((d) => d.reasoning_content)).trim()} | ${join(deltas.map((d) => d.content))}`, `${thought ?? ''} | ${answer}`, `${name}: chat, streamed, ${i}`);
+        }
+        const kept = (await events('/v1/chat/completions', { model: name, messages, reasoning_format: 'none' })).flatMap((e) => e.choices);
+        t.same(join(kept.map((c) => c.delta.content)), raw.content, `${name}: none, streamed`);
+        const counted = (await events('/v1/chat/completions', { model: name, messages, logprobs: true })).flatMap((e) => e.choices);
+        t.same(`${join(counted.map((c) => c.delta.content))} ${counted.filter((c) => c.logprobs?.content?.length).length > 0}`, `${answer} true`, `${name}: log-probabilities`);
+        const own = (await ask('POST', '/api/chat', { model: name, messages, stream: false })).json.message;
+        t.same(`${own.thinking?.trim()} | ${own.content}`, `${thought} | ${answer}`, `${name}: Ollama`);
+        const lines = await events('/api/chat', { model: name, messages });
+        t.same(`${join(lines.map((l) => l.message.thinking)).trim()} | ${join(lines.map((l) => l.message.content))}`, `${thought ?? ''} | ${answer}`, `${name}: Ollama, streamed`);
+        const text = await events('/api/generate', { model: name, prompt: 'tea' });
+        t.same(`${join(text.map((l) => l.thinking)).trim()} | ${join(text.map((l) => l.response))}`, `${thought ?? ''} | ${answer}`, `${name}: Ollama's generate`);
+        const body = { model: name, messages, max_tokens: 200, thinking: { type: 'enabled', budget_tokens: 1024 } };
+        const blocks = (await ask('POST', '/v1/messages', body)).json.content;
+        t.same(blocks.map((b) => `${b.type} ${(b.thinking ?? b.text).trim()}`).join(' | '),
+            [thought && `thinking ${thought}`, answer && `text ${answer}`].filter(Boolean).join(' | '), `${name}: Anthropic`);
+        const parts = await events('/v1/messages', body), at = (i) => parts.filter((e) => e.index === i);
+        const expect = [thought && ['thinking', thought], answer && ['text', answer]].filter(Boolean);
+        expect.forEach(([type, value], i) => {
+            t.same(`${at(i)[0].type} ${at(i)[0].content_block.type} ${at(i).at(-1).type}`, `content_block_start ${type} content_block_stop`, `${name}: Anthropic, block ${i}`);
+            t.same(join(at(i).map((e) => e.delta?.[type])).trim(), value, `${name}: Anthropic, ${type}`);
+        });
+        t.same(at(expect.length).length, 0, `${name}: no other block`);
+    }
+    await server.stop();
+}
+
 (async () => {
     await thoughts();
+    await thoughtsElsewhere();
     await names();
     await habits();
     await slots();

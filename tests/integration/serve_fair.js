@@ -91,8 +91,48 @@ async function priority() {
     t.same((await server.stop()).code, 0, 'exit');
 }
 
+const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
+
+// A key of the lowest class floods: the others are served in the order of their classes, and it is not starved. Then all
+// flood: the highest class gets most, and each of the others goes on.
+async function attacked() {
+    const server = await start(['high, priority: 5', 'normal', 'low, priority: -5']);
+    const times = { high: [], normal: [], low: [] };
+    let stop = false;
+    const client = async (key) => {
+        const from = Date.now();
+        t.same(await ask(server, key), 200, `${key} is served`);
+        times[key].push(Date.now() - from);
+    };
+    const flood = (key, n) => Array.from({ length: n }, async () => {
+        while (!stop)
+            await client(key);
+    });
+    const low = flood('low', 60);
+    await t.until(() => times.low.length >= 8, 'the flood has begun');
+    const before = times.low.length;
+    await Promise.all(['high', 'normal'].flatMap((key) => Array.from({ length: 2 }, async () => {
+        for (let i = 0; i < 3; i++)
+            await client(key);
+    })));
+    const meanwhile = times.low.length - before;
+    // in the order of their coming it would be about 180
+    t.check(meanwhile <= 70, `the flood of the lowest class had ${meanwhile} answers while the others had 12`);
+    console.log(`under a flood of the lowest class: high ${median(times.high)} ms, normal ${median(times.normal)} ms, low ${median(times.low)} ms`);
+    const at = Object.fromEntries(Object.entries(times).map(([k, v]) => [k, v.length]));
+    const all = [...flood('high', 20), ...flood('normal', 20)];
+    await t.until(() => times.high.length - at.high >= 60 && times.low.length > at.low && times.normal.length > at.normal, 'nobody starves');
+    const got = Object.entries(at).map(([k, v]) => [k, times[k].length - v]);
+    stop = true;
+    await Promise.all([...low, ...all]);
+    console.log(`all flood: ${got.map(([k, v]) => `${k} ${v}`).join(', ')} answers`);
+    t.check(got[0][1] > got[1][1] && got[0][1] > got[2][1], `the highest class gets most: ${got}`);
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
 (async () => {
     await fairness();
     await priority();
+    await attacked();
     t.finish();
 })().catch(t.abandon);

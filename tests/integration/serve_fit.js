@@ -29,6 +29,8 @@ const chat = (n) => [{ role: 'system', content: 'You are brief.' }, ...Array.fro
         r = await post('/api/chat', { stream, options, messages: chat(40) });
         t.check(r.status === 200 && Number(r.dropped) >= 40 && Number(r.dropped) % 2 === 0, `Ollama leaves turns out: ${r.dropped} ${r.text.slice(0, 200)}`);
         t.check(r.text.includes('"done":true'), 'and answers to the end');
+        const kept = Number(/"prompt_eval_count":(\d+)/.exec(r.text)?.[1]);
+        t.check(kept > 150, `but not more than it must: ${kept} tokens are left of 256`);
     }
     r = await post('/api/chat', { stream: false, options, truncate: false, messages: chat(40) });
     t.check(r.status === 400 && /context/.test(r.text), `truncate false: ${r.status} ${r.text}`);

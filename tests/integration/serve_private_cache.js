@@ -44,7 +44,41 @@ const secret = (code) => `The alarm is armed. Please remember that the code of t
             (r) => r.usage.prompt_tokens_details?.cached_tokens ?? 0),
         messages: (key, model, text) => post('/v1/messages', key, { model, ...limits, messages: [{ role: 'user', content: text }] },
             (r) => r.usage.cache_read_input_tokens),
+        responses: (key, model, text) => post('/v1/responses', key, { model, temperature: 0, max_output_tokens: 4, input: text }, (r) => r.usage.input_tokens_details.cached_tokens),
     };
+    // The interfaces that do not always name a cache: everything that an answer says, without times, ids and the text itself, is the same for what
+    // another has sent and for what nobody has.
+    const mask = (v) => (Array.isArray(v) ? `[${v.length}]` : v && typeof v === 'object' ? Object.fromEntries(Object.entries(v).map(([k, x]) => [k, mask(x)])) : v);
+    const times = /(_ms|_at|_duration|_second|_us|^id|^created|^content|^response|^context|^generated_text|^seed|prompt)$/;
+    const strip = (v) => (v && typeof v === 'object' && !Array.isArray(v) ? Object.fromEntries(Object.entries(v).filter(([k]) => !times.test(k)).map(([k, x]) => [k, strip(x)])) : mask(v));
+    const silent = {
+        'Ollama chat': (text) => ['/api/chat', { model: 'closed', stream: false, options: { temperature: 0, num_predict: 4 }, messages: [{ role: 'user', content: text }] }],
+        'Ollama generate': (text) => ['/api/generate', { model: 'closed', stream: false, options: { temperature: 0, num_predict: 4 }, prompt: text }],
+        'llama.cpp': (text) => ['/completion', { model: 'closed', n_predict: 4, temperature: 0, prompt: text }],
+        infill: (text) => ['/infill', { model: 'closed', n_predict: 4, temperature: 0, input_prefix: text, input_suffix: ' end' }],
+        TGI: (text) => ['/generate', { inputs: text, parameters: { max_new_tokens: 4, details: true } }],
+        'chat stream': (text) => ['/v1/chat/completions', { model: 'closed', ...limits, stream: true, stream_options: { include_usage: true }, messages: [{ role: 'user', content: text }] }],
+        'with a session': (text) => ['/v1/chat/completions', { model: 'closed', ...limits, session_id: `s${text.length}`, messages: [{ role: 'user', content: text }] }],
+    };
+    for (const [name, make] of Object.entries(silent)) {
+        const ask = async (key, text) => {
+            const [where, body] = make(text);
+            const r = await t.within(fetch(server.url + where, { method: 'POST', body: JSON.stringify(body), headers: { authorization: `Bearer ${key}` } }), where);
+            const said = (await r.text()).split('\n').map((l) => l.replace(/^data: /, '')).filter((l) => l.startsWith('{')).map((l) => JSON.stringify(strip(JSON.parse(l))));
+            const { date, 'x-request-id': id, 'server-timing': timing, ...headers } = Object.fromEntries(r.headers);
+            return { status: r.status, all: `${r.status} ${JSON.stringify(headers).replace(/\d+(\.\d+)?/g, '#')} ${said.at(-1)}` };
+        };
+        const text = (code) => `${name} ${secret(code)}`;
+        const first = await ask('anna-key', text(5501));
+        if (first.status !== 200) { // the model has no such task
+            t.check(first.status === 400 || first.status === 404 || first.status === 501, `${name}: ${first.all}`);
+            continue;
+        }
+        const right = await ask('ben-key', text(5501)), other = await ask('ben-key', text(5502));
+        t.check(!/"x-shoal-cache":"hit"|"cached_tokens":[1-9]|"cache_n":[1-9]|"tokens_cached":[1-9]\d*.*"hit"/.test(right.all), `${name}: what another has sent looks new: ${right.all}`);
+        t.same(right.all, first.all, `${name}: and as it looked to the first`);
+        t.check(other.status === 200, `${name}: another text`);
+    }
     for (const [name, ask] of Object.entries(asks)) {
         const own = `${name} ${secret(4417)}`;
         const first = await ask('anna-key', 'closed', own);

@@ -158,7 +158,7 @@ async function refusals(server) {
 }
 
 async function abandoned(server) {
-    const before = await t.metric(server, 'shoal_cancelled_total{model="command"}');
+    const before = await t.metric(server, 'shoal_cancelled_total{model="reader"}');
     // a reply in several parts: it must not be over before the client is gone
     const give = new AbortController();
     const r = await fetch(`${server.url}/v1/process`, {
@@ -167,7 +167,7 @@ async function abandoned(server) {
     });
     await r.body.getReader().read();
     give.abort();
-    await t.until(async () => await t.metric(server, 'shoal_cancelled_total{model="command"}') === before + 1,
+    await t.until(async () => await t.metric(server, 'shoal_cancelled_total{model="reader"}') === before + 1,
         'cancelled');
     await t.until(async () => await t.metric(server, 'shoal_in_flight') === 0, 'nothing in flight');
 }
@@ -204,7 +204,7 @@ async function confirms(server) {
 async function described(server) {
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     const schema = api.paths['/v1/process'].post.requestBody.content['application/json'].schema;
-    t.same(Object.keys(schema.properties).join(), 'session_id,text,confirm,room,model,input,stream,explain,reply,priority,latency_budget_ms', 'openapi');
+    t.same(Object.keys(schema.properties).join(), 'session_id,text,confirm,room,model,input,heard,stream,explain,reply,dry_run,priority,latency_budget_ms', 'openapi');
     const r = await fetch(`${server.url}/v1/models/intent/card`);
     t.same(r.headers.get('content-type'), 'text/markdown; charset=utf-8', 'type of a card');
     t.same(await r.text(), fs.readFileSync('models/intent.md', 'utf8'), 'a card');
@@ -252,27 +252,27 @@ async function newer() {
 }
 
 async function without() {
-    const server = await t.start(shoal, ['-m', 'command=models/command.gguf'], { admin: true });
+    const server = await t.start(shoal, ['-m', 'reader=models/reader.gguf'], { admin: true });
     let r = await post(server, { text: both });
     t.same(r.status, 404, 'no reply model');
     t.check(/'reply'/.test(r.text), `names the model: ${r.text}`);
-    t.same((await post(server, { text: both, reply: false })).status, 200, 'actions need the encoder alone');
-    t.same((await t.admin(server, { model: 'command', action: 'unload' })).status, 200, 'unload');
+    t.same((await post(server, { text: both, reply: false })).status, 200, 'actions need the reader alone');
+    t.same((await t.admin(server, { model: 'reader', action: 'unload' })).status, 200, 'unload');
     await t.until(async () => (await (await fetch(`${server.url}/v1/models`)).json()).data[0].state === 'unloaded',
         'unloaded');
     t.same((await post(server, { text: both, reply: false })).status, 200, 'loaded again when asked');
-    t.same((await t.admin(server, { model: 'command', action: 'remove' })).status, 200, 'remove');
+    t.same((await t.admin(server, { model: 'reader', action: 'remove' })).status, 200, 'remove');
     r = await post(server, { text: both, reply: false });
-    t.check(r.status === 404 && /'command'/.test(r.text), `no encoder: ${r.text}`);
+    t.check(r.status === 404 && /'reader'/.test(r.text), `no reader: ${r.text}`);
     await server.stop();
 }
 
 // Another table: its actions; an invalid table prevents the start and its position is reported.
 async function tables() {
     const config = path.join(t.tmp, 'table.yaml');
-    fs.writeFileSync(config, 'table: tests/data/ask/workshop.json\n');
+    fs.writeFileSync(config, 'table: tests/data/ask/workshop.json\nhome: tests/data/ask/workshop.yaml\n');
     const server = await t.start(shoal, ['--config', config]);
-    const r = await json(server, { text: 'start compressor 2. mute the tv', reply: false, explain: true });
+    const r = await json(server, { text: 'start compressor 2', reply: false, explain: true });
     t.same(r.actions.map((a) => a.id).join(), 'compressor_2', 'an action of the table');
     await server.stop();
     const bad = path.join(t.tmp, 'bad.json');
@@ -280,6 +280,27 @@ async function tables() {
     fs.writeFileSync(config, `table: ${bad}\n`);
     const { status, stderr } = spawnSync(shoal, ['serve', '--config', config, '--listen', '127.0.0.1:0']);
     t.check(status === 1 && /bad\.json: verbs: unknown key/.test(stderr), `a wrong table: ${status} ${stderr}`);
+}
+
+// What the home cannot answer, a collection does: whole, streamed, and not at all.
+async function documents() {
+    const dir = path.join(t.tmp, 'collections'), manual = path.join(t.tmp, 'pump.md'), config = path.join(t.tmp, 'documents.yaml');
+    fs.writeFileSync(manual, '# Pump\n\n## Cooling\n\nThe pump runs hot when the coolant is low. Refill it to the upper mark.\n');
+    fs.writeFileSync(config, `collections: {dir: "${dir}"}\nprocess: {documents: [manuals]}\n`);
+    execFileSync(shoal, ['index', 'add', 'manuals', '--dir', dir, manual]);
+    const server = await t.start(shoal, ['--config', config]);
+    const found = await json(server, { text: 'when does the pump run hot?' });
+    t.same(found.reply, 'The pump runs hot when the coolant is low. That is from pump.md.', 'the answer of a document');
+    const a = found.actions[0];
+    t.same(`${a.action} ${a.collection} ${a.document} ${a.heading} ${a.result}`,
+        `find_document manuals ${manual} Cooling done`, 'where it is from');
+    t.check(a.score >= 0.35 && a.score <= 1, `its score: ${a.score}`);
+    const none = await json(server, { text: 'who founded the city of Madrid?' });
+    t.same(`${none.reply} ${none.actions[0].result}`, "I don't know. failed", 'a question that no document answers');
+    t.same((await json(server, { text: 'turn on the kitchen lights' })).actions[0].action, 'turn_on', 'a command');
+    const stream = events((await post(server, { text: 'when does the pump run hot?', stream: true })).text);
+    t.same(stream.map((e) => e.event).join(), 'plan,text,done', 'the events of a stream');
+    await server.stop();
 }
 
 (async () => {
@@ -294,5 +315,6 @@ async function tables() {
     await without();
     await tables();
     await home();
+    await documents();
     t.finish();
 })();

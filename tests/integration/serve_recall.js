@@ -34,6 +34,8 @@ async function ask(url, text, headers = {}) {
     const seen = Object.fromEntries([...r.headers].filter(([k]) => k !== 'date'));
     if (!headers['x-request-id'])
         delete seen['x-request-id'];
+    if (seen.traceparent) // every request is a span of its own
+        seen.traceparent = seen.traceparent.replace(/-[0-9a-f]{16}-/, '-SPAN-');
     delete seen['content-length']; // chunked bodies have none
     return { status: r.status, cache: seen['x-shoal-cache'], headers: JSON.stringify(seen), body: (await r.text())
         .replace(/"id":"(chatcmpl|cmpl)-[0-9a-f]{16}"/g, '"id":"$1"').replace(/"created":\d+/g, '"created":0') };

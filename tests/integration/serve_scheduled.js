@@ -92,7 +92,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     t.same(rhythm.repeats, 'every two hours', 'a rhythm is listed');
     t.same(rhythm.due_ms > rhythm.made_ms + 7190000 && rhythm.due_ms <= rhythm.made_ms + 7200000, true, 'it begins two hours from now');
     t.same((await drop(rhythm.id)).status, 200, 'and cancelled');
-    r = await ask('turn on the fan every other day at 7');
+    r = await ask('turn on the fan every month at 7');
     t.check(r.actions[0].result === 'refused' && /I can repeat/.test(r.reply), `a rhythm that cannot be: ${r.reply}`);
     r = await ask('turn off the heating at sunset');
     t.check(r.actions[0].result === 'refused' && /no location/.test(r.reply), `where is it? ${r.reply}`);

@@ -233,6 +233,13 @@ async function registries() {
     const s = store(), where = hub.url.slice(7);
     t.same((await s.run(['pull', path.join(data, 'refs/llama-gqa.gguf'), '--name', 'here'])).code, 0, 'a file of this machine');
     t.same((await s.run(['pull', folder, '--name', 'bert'])).code, 0, 'a folder of this machine');
+    const other = path.join(t.tmp, 'kein Modell');
+    fs.mkdirSync(other);
+    fs.writeFileSync(path.join(other, 'notes.txt'), 'hello');
+    for (const [what, why] of [[other, /without config\.json; a model is/], [path.join(other, 'notes.txt'), /not a GGUF file/]]) {
+        const refused = await s.run(['pull', what]);
+        t.check(refused.code === 1 && why.test(refused.err), `no model: ${refused.err}`);
+    }
     hub.login = true; // as public registries: a token for everybody who asks
     for (const [name, to] of [['here', 'team/reply:2'], ['bert', 'team/bert:1']]) {
         let r = await s.run(['push', name, `${where}/${to}`]);
@@ -277,6 +284,8 @@ async function names() {
     const rows = JSON.parse(r.out).models.filter((m) => m.source !== 'included');
     t.same(rows.map((m) => `${m.name} ${m.bytes} ${m.state}`).join(), ['b', 'b:prod', 'team/a:1'].map((x) => `${x} ${gguf.length} ready`).join(), 'list');
     t.check(/also +b:prod, team\/a:1/.test((await s.run(['show', 'b'])).out), 'show');
+    t.check(/^name +reply$[\s\S]*^source +included$/m.test((await s.run(['show', 'reply'])).out), 'show of one that comes with Shoal');
+    t.same(JSON.parse((await s.run(['show', 'reply', '--json'])).out).source, 'included', 'as JSON');
     for (const bad of ['../x', 'a b', '/etc/x', 'reply'])
         t.same((await s.run(['cp', 'b', bad])).code, 1, `no name: ${bad}`);
     t.same((await s.run(['rm', 'b', 'b:prod'])).code, 0, 'rm');

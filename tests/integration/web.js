@@ -48,6 +48,8 @@ async function commands(browser, server) {
     await ask(page, 'unlock the back door');
     t.same((await action()).result, 'confirm', 'a dangerous action waits');
     t.check((await page.$$eval('.turn:first-child .conf-name', (all) => all.map((e) => e.textContent))).includes('act'), 'the act is shown');
+    const labels = (await page.$$eval('.turn .conf-label', (all) => all.map((e) => e.textContent))).join(' ');
+    t.check(!/\b[aw]\d+\b/.test(labels), `no places of the text among the labels: ${labels}`);
     await page.click('.turn:first-child button:has-text("Confirm")');
     await page.waitForFunction(() => {
         const first = document.querySelector('.turn');
@@ -168,6 +170,9 @@ async function modelsView(browser, server) {
         names.join(), 'models');
     await ready(page, names.length - 1, names.length); // all but the draft, which is loaded on demand
     t.check(!await page.$('[id^="load-"]'), 'a keyless server cannot be changed by a page');
+    const cells = await page.$$eval('.model-row', (all) => all.map((e) => e.innerText.replaceAll('\n', ' ')));
+    t.check(cells.every((c) => /[kM]B/.test(c)), `the size of each file: ${cells.find((c) => !/[kM]B/.test(c))}`);
+    t.check(cells.some((c) => /^voice\b.*reads texts aloud/.test(c)), 'what the voice does');
     await page.click('#open-card-reply');
     t.check(/Memory.*MB.*File16\.9 MB.*Parameters15\.7 M.*tokens\/s/.test(await text(page, '#card-facts')), 'facts');
     await page.keyboard.press('Escape');

@@ -3,6 +3,7 @@
 // and go, reloads; then SIGTERM. Fails on an unexpected status, a server that dies, a sanitizer report (so it is mainly
 // for the ASan build: `make nightly`), a leak, or memory, descriptors or threads that keep growing.
 // Usage: mixed.js SHOAL [SECONDS, or MINUTESm]     SEED=n: repeats the choices (the order of answers is up to the machine)
+// PAUSE=MS: each client waits up to this long between its turns, to leave a shared machine to others.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -11,7 +12,7 @@ const { open } = require('./mixed_site.js');
 
 const shoal = path.resolve(process.argv[2]), length = process.argv[3] ?? '10';
 const seconds = parseFloat(length) * (length.endsWith('m') ? 60 : 1);
-const seed = Number(process.env.SEED ?? Date.now() % 1000000);
+const seed = Number(process.env.SEED ?? Date.now() % 1000000), pause = Number(process.env.PAUSE ?? 0);
 // Between quarters of the answers.  KiB: caches, arenas, the sanitizer's own tables; descriptors: connections of the moment;
 // threads: of the models that are loaded at the moment.
 const maxGrowth = { rss: 48 << 10, descriptors: 32, threads: 8 };
@@ -61,6 +62,9 @@ async function client(turn, number, site, goes) {
             if (!site.dead)
                 see(`${turn.name}: error`, e.code ?? e.message, [], e.stack);
             await t.sleep(50);
+        } finally {
+            if (pause)
+                await t.sleep(r.below(pause));
         }
 }
 
@@ -101,7 +105,10 @@ function quarter(memory, n, of) {
 }
 
 function judge(memory) {
+    const half = [memory.slice(0, memory.length >> 1), memory.slice(memory.length >> 1)];
     for (const of of Object.keys(maxGrowth)) {
+        console.log(`${of}: ${half.map((m) => `${median(m.map((x) => x[of]))} (at most ${m.reduce((a, x) => Math.max(a, x[of]), 0)})`)
+            .join(' in the first half of the time, ')} in the second`);
         const [before, after] = [1, 3].map((n) => quarter(memory, n, of)), unit = of === 'rss' ? ' KiB' : '';
         console.log(`${of}: ${before}${unit} in the second quarter, ${after}${unit} in the last`);
         t.check(after - before < maxGrowth[of], `${of} grew by ${after - before}${unit}`);

@@ -43,6 +43,17 @@ const good = [
     (r) => ['/detokenize', { model: 'chat', tokens: [1 + r.below(200), 2, 3] }],
     (r) => ['/api/embed', { model: 'intent', input: many(r, 3) }],
     (r) => ['/api/show', { model: r.of(['chat', 'intent']) }],
+    (r) => ['/v1/completions', { model: 'apart', prompt: sentence(r), max_tokens: 6, stream: r.chance(0.5) }],
+    (r) => ['/v1/chat/completions', chat(r, { model: r.of(['turns', 'better']), max_tokens: 8, stream: r.chance(0.5) })],
+    (r) => ['/v1/chat/completions', { model: 'chat', messages: messages(r), max_tokens: 100, response_format: { type: 'json_schema',
+        json_schema: { name: 'x', schema: { type: 'object', properties: { at: { type: 'string', format: 'date' }, n: { enum: [1, 2, 3] } },
+            required: ['at', 'n'], additionalProperties: false } } } }],
+    (r) => ['/v1/chat/completions', chat(r, { guided_choice: many(r, 40) })],
+    (r) => ['/v1/messages', { model: 'reply', messages: messages(r), max_tokens: 8, stream: r.chance(0.5) }],
+    (r) => ['/completion', { prompt: sentence(r), n_predict: 4, n_probs: 3, id_slot: r.below(4), model: 'chat' }],
+    // far too long for its context: the oldest turns are left out
+    (r) => ['/api/chat', { model: 'reply', stream: false, options: { num_predict: 4 }, messages: Array.from({ length: 121 }, (_, i) =>
+        ({ role: i % 2 ? 'assistant' : 'user', content: sentence(r) })) }],
     ...['/healthz', '/readyz', '/metrics', '/v1/models', '/v1/models/chat', '/openapi.json', '/docs', '/', '/api/tags',
         '/api/ps', '/api/version'].map((url) => () => [url]),
 ];
@@ -383,6 +394,31 @@ async function openai(site, r, see) {
     see('openai error', e.status, [404]);
 }
 
+// What the server keeps of a client: responses that continue each other, conversations, sessions; most are left to expire.
+async function kept(site, r, see) {
+    const talk = { model: 'reply', max_output_tokens: 6, input: sentence(r) };
+    const answer = async (url, body, method, also = []) => {
+        const a = await site.ask(url, body, { tls: r.chance(0.3), method });
+        see(`kept ${method ?? (body ? 'POST' : 'GET')} ${url.replace(/(resp|conv)_\w+|s\d+$/, 'ID')}`, a.status, [200, ...also], a.text);
+        return JSON.parse(a.text);
+    };
+    const first = await answer('/v1/responses', talk);
+    await answer('/v1/responses', { ...talk, previous_response_id: first.id });
+    if (r.chance(0.5))
+        await answer(`/v1/responses/${first.id}`, undefined, 'DELETE');
+    const conversation = (await answer('/v1/conversations', { items: [{ role: 'user', content: sentence(r) }] })).id;
+    await answer('/v1/responses', { ...talk, conversation });
+    const items = await answer(`/v1/conversations/${conversation}/items`);
+    see('kept: items of a conversation', items.data.length, [3], JSON.stringify(items));
+    const later = await answer('/v1/responses', { ...talk, background: true });
+    if (r.chance(0.5)) // one that is already complete cannot be cancelled
+        await answer(`/v1/responses/${later.id}/cancel`, {}, 'POST', [400]);
+    await answer(`/v1/responses/${later.id}`);
+    const session = `s${r.below(20)}`;
+    await answer('/v1/chat/completions', { model: 'reply', messages: messages(r), max_tokens: 6, session_id: session });
+    await answer(`/v1/sessions/${session}`);
+}
+
 // Models come and go and the configuration is reloaded, while all other clients go on.
 async function admin(site, r, see) {
     const change = (body) => site.ask('/admin/models', body, { key: site.keys.boss });
@@ -418,4 +454,5 @@ async function admin(site, r, see) {
 
 // How many clients of each kind run at a time.
 module.exports = [[whole, 3], [burst, 1], [stream, 2], [abort, 2], [slow, 3], [refused, 1], [oversized, 1], [nonsense, 2],
-    [h2, 1], [websocket, 1], [grpcCalls, 1], [ollama, 1], [openai, 1], [admin, 1]];
+    [h2, 1], [websocket, 1], [grpcCalls, 1], [ollama, 1], [openai, 1],
+    [kept, 1], [admin, 1]];

@@ -56,13 +56,19 @@ models:
   - {name: chat, path: ${refs}/qwen3.gguf, context: 512, parallel: 8, queue: 500}
   - {name: reply, path: ${t.root}/models/reply-draft.gguf, context: 256, parallel: 4, queue: 500}
   - {name: intent, path: ${t.root}/models/encoder, queue: 500}
-  - {name: command, path: ${t.root}/models/command.gguf, queue: 500}
+  - {name: reader, path: ${t.root}/models/reader.gguf, queue: 500}
   - {name: rerank, path: ${reranker}, queue: 500}
   - {name: anomaly, path: ${t.root}/models/anomaly, queue: 500}
   - {name: summary, path: ${t.root}/models/summary.json, queue: 500}
   - {name: t5, path: ${t.root}/tests/data/t5/t5-relu, lazy: true, queue: 500}
   - {name: lazy, path: ${refs}/qwen2.gguf, context: 256, lazy: true, queue: 500}
+  - {name: apart, path: ${refs}/gemma2.gguf, context: 256, queue: 500, isolation: process}
 ${form ? `  - {name: extra, path: ${refs}/gpt2.gguf, lazy: true, queue: 500}` : ''}
+routes:
+  - {name: turns, policy: round_robin, models: [chat, reply]}
+  - {name: better, refine: {model: reply, better: chat}}
+responses: {bytes: 1MiB, ttl: 20s, file: ${t.tmp}/responses}
+sessions: {store: "sqlite:${t.tmp}/sessions.db", key_file: ${t.tmp}/sessions.key, history_tokens: 64, ttl: 20s, summary: summary}
 keys:
   - {name: app, sha256: ${sha(keys.app)}}
   - {name: boss, sha256: ${sha(keys.boss)}, admin: true}

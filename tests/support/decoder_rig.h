@@ -19,12 +19,11 @@ struct decoder_rig {
     uint32_t pages[256];
 };
 
-static inline void decoder_rig_open_kv(struct decoder_rig *r, const char *name,
-                                       const struct kern_ops *k, uint32_t threads, enum kern_kv kv)
+static inline void decoder_rig_open_file(struct decoder_rig *r, const char *path, const char *name,
+                                         const struct kern_ops *k, uint32_t threads,
+                                         enum kern_kv kv)
 {
-    char path[512];
     struct err e = {0};
-    snprintf(path, sizeof(path), "%s/refs/%s.gguf", SHOAL_TEST_DATA, name);
     if (gguf_open(&r->g, path, &e) < 0)
         fail_msg("%s", e.msg);
     struct decoder_opts o = {.kernels = k,
@@ -43,6 +42,14 @@ static inline void decoder_rig_open_kv(struct decoder_rig *r, const char *name,
     decoder_set_kv(r->d, r->kv);
     for (uint32_t i = 0; i < 256; i++)
         r->pages[i] = (i * 37 + 11) % 256; /* any order */
+}
+
+static inline void decoder_rig_open_kv(struct decoder_rig *r, const char *name,
+                                       const struct kern_ops *k, uint32_t threads, enum kern_kv kv)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/refs/%s.gguf", SHOAL_TEST_DATA, name);
+    decoder_rig_open_file(r, path, name, k, threads, kv);
 }
 
 static inline void decoder_rig_open(struct decoder_rig *r, const char *name,

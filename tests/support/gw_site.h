@@ -57,7 +57,7 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         rc = pool_create(&gw->pool, 1, 16, NULL);
     ask_app_init(&gw->home);
     if (rc == 0)
-        rc = ask_pack_table(&gw->home.table, SHOAL_TEST_DATA "/../../models", NULL, NULL);
+        rc = ask_pack_table(&gw->home.table, SHOAL_TEST_DATA "/../../models", NULL, NULL, NULL);
     if (rc == 0 && cache_bytes)
         rc = prompt_cache_create(&gw->cache, cache_bytes, 0, NULL);
     if (rc == 0)

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "flow/flow.h"
 #include "flow/sink.h"
-#include "support/trace.h"
+#include "support/golden_trace.h"
 
 #define RECORDER_CHOICES 4u
 
@@ -145,7 +145,7 @@ static inline void recorder_on_broke_off(struct sink *s, const struct sink_done 
 static inline void recorder_on_fail(struct sink *s, const struct failure *f)
 {
     struct recorder *r = recorder_of(s);
-    trace_fail(f);
+    trace_failure(f);
     assert_int_equal(r->n_last + r->n_fails + r->n_closed, 0);
     r->failure = *f;
     snprintf(r->reason, sizeof(r->reason), "%s", f->reason ? f->reason : "");

@@ -30,12 +30,23 @@
 #define STEP_EMULATED 1
 #define STEP_FN static inline __attribute__((unused))
 #define STEP_KERNEL static void
+#define ONE_KERNEL static void
+#define ONE_THREADS STEP_THREADS
+#define MANY_KERNEL(threads) static void
+#define MANY_THREADS STEP_THREADS
+#define MANY_WIDE_WARPS (STEP_THREADS / 32)
+#define MANY_THIN_WARPS (STEP_THREADS / 32)
 #define STEP_PARAM const
 #define STEP_UNROLL(n)
+#define STEP_ROLLED
+#define STEP_UNROLL_TWO
 
 typedef struct {
     float x, y;
 } float2;
+typedef struct {
+    float x, y, z, w;
+} float4;
 typedef struct {
     uint32_t x, y;
 } uint2;
@@ -48,7 +59,7 @@ struct step_emulated_index {
 
 /* ---- fibers ---- */
 
-enum { STEP_EMULATED_STACK = 128 << 10, STEP_EMULATED_WARPS = 64 };
+enum { STEP_EMULATED_STACK = 128 << 10, STEP_EMULATED_WARPS = 64, STEP_EMULATED_BLOCKS = 512 };
 
 struct step_meeting { /* of some fibers */
     uint32_t n, come, times;
@@ -66,6 +77,7 @@ struct step_fiber {
 static struct {
     struct step_fiber *fibers;
     uint32_t n, now;
+    uint64_t pauses;
     struct step_meeting grid, *blocks, *warps; /* warps: [block][warp] */
     uint32_t *lanes;                           /* [block][thread]: values of a shuffle */
     unsigned char **shared;
@@ -82,6 +94,14 @@ static inline void step_emulated_yield(void)
     struct step_fiber *f = &step_emulated.fibers[step_emulated.now];
     if (_setjmp(f->at) == 0)
         _longjmp(step_emulated.back, 1);
+}
+
+/* Lets the others run; too often without any end is a wait for something that nobody does. */
+static inline void step_emulated_pause(void)
+{
+    if (++step_emulated.pauses > 50u * 1000 * 1000)
+        abort();
+    step_emulated_yield();
 }
 
 static inline void step_emulated_meet(struct step_meeting *m)
@@ -130,6 +150,7 @@ static inline int step_emulate(uint32_t n_blocks, size_t shared_bytes, void (*ru
     step_emulated.shared = calloc(n_blocks, sizeof(void *));
     step_emulated.grid = (struct step_meeting){.n = n};
     step_emulated.n = n;
+    step_emulated.pauses = 0;
     step_emulated.run = run;
     step_emulated.ctx = ctx;
     gridDim.x = n_blocks;
@@ -234,6 +255,27 @@ static inline int32_t step_emulated_swap_int(int32_t v, int with)
     return (int32_t)step_emulated_swap((uint32_t)v, with);
 }
 
+/* m16n8k32 of the tensor cores, see many_mma. */
+static inline void step_emulated_mma(int32_t *d, const uint32_t *a, const uint32_t *b, int32_t c)
+{
+    static uint32_t all[STEP_EMULATED_BLOCKS][STEP_THREADS][6];
+    uint32_t(*warp)[6] = all[blockIdx.x % STEP_EMULATED_BLOCKS] + threadIdx.x / 32 * 32;
+    const uint32_t lane = threadIdx.x & 31;
+    memcpy(warp[lane], a, 4 * sizeof(*a));
+    memcpy(warp[lane] + 4, b, 2 * sizeof(*b));
+    __syncwarp();
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t row = lane / 4, token = lane % 4 * 2 + i % 2;
+        d[i] = c;
+        for (uint32_t k = 0; k < 32; k++) {
+            const uint32_t w = warp[row * 4 + k % 16 / 4][i / 2 + k / 16 * 2];
+            const uint32_t x = warp[token * 4 + k % 16 / 4][4 + k / 16];
+            d[i] += (int8_t)(w >> (k % 4 * 8)) * (int8_t)(x >> (k % 4 * 8));
+        }
+    }
+    __syncwarp();
+}
+
 #define __shfl_xor_sync(mask, v, with)                                                             \
     _Generic((v), float : step_emulated_swap_float, int32_t : step_emulated_swap_int)(v, with)
 #define __ldg(p) (*(p))
@@ -264,6 +306,13 @@ static inline float __uint_as_float(uint32_t u)
     return f;
 }
 
+static inline uint32_t __float_as_uint(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+
 static inline uint32_t __umulhi(uint32_t a, uint32_t b)
 {
     return (uint32_t)((uint64_t)a * b >> 32);
@@ -276,6 +325,6 @@ static inline int32_t __dp4a(int32_t a, int32_t b, int32_t c)
     return c;
 }
 
-#include "engine/cuda/step.cu"
+#include "engine/cuda/kernels.cu"
 
 #endif

@@ -16,9 +16,17 @@
 
 enum { FAILED = 719, FULL_BYTES = 256 << 10 };
 
+/* In the order of enum many_kernel, then the others. */
+enum { KERNEL_STEP = MANY_KERNELS, KERNEL_ONE, KERNEL_ONE_Q8, N_KERNELS };
+static const char *const kernels[N_KERNELS] = {
+    "shoal_many_input", "shoal_many_product", "shoal_many_product_thin",
+    "shoal_many_turn",  "shoal_many_attend",  "shoal_step",
+    "shoal_one",        "shoal_one_q8"};
+
 static struct {
     size_t used;
     int steps, dead, contexts, allocations;
+    char functions[N_KERNELS];
 } fake;
 
 static int is(const char *what)
@@ -123,8 +131,12 @@ FAKE(cuModuleGetFunction,
      (struct cu_function * *function, struct cu_module *module, const char *name))
 {
     (void)module;
-    *function = (struct cu_function *)&fake;
-    return strcmp(name, "shoal_step") == 0 ? 0 : 500;
+    for (int i = 0; i < N_KERNELS; i++)
+        if (strcmp(name, kernels[i]) == 0) {
+            *function = (struct cu_function *)(void *)&fake.functions[i];
+            return 0;
+        }
+    return 500;
 }
 
 FAKE(cuFuncSetAttribute, (struct cu_function * function, int attribute, int value))
@@ -227,24 +239,51 @@ FAKE(cuStreamSynchronize, (struct cu_stream * stream))
 }
 
 struct launch {
-    const struct step_model *m;
-    const struct step_pass *p;
+    void **params;
+    int kernel;
 };
 
 static void run_kernel(void *ctx)
 {
     const struct launch *l = ctx;
-    shoal_step(*l->m, *l->p);
+    const void *first = l->params[0];
+    switch (l->kernel) {
+    case MANY_INPUT:
+        shoal_many_input(*(const struct many_input *)first);
+        break;
+    case MANY_PRODUCT:
+        shoal_many_product(*(const struct many_product *)first);
+        break;
+    case MANY_PRODUCT_THIN:
+        shoal_many_product_thin(*(const struct many_product *)first);
+        break;
+    case MANY_TURN:
+        shoal_many_turn(*(const struct many_heads *)first);
+        break;
+    case MANY_ATTEND:
+        shoal_many_attend(*(const struct many_heads *)first);
+        break;
+    case KERNEL_STEP:
+        shoal_step(*(const struct step_model *)first, *(const struct step_pass *)l->params[1]);
+        break;
+    case KERNEL_ONE:
+        shoal_one(*(const struct step_model *)first, *(const struct one_model *)l->params[1],
+                  *(const struct step_pass *)l->params[2], *(const uint32_t *)l->params[3]);
+        break;
+    default:
+        shoal_one_q8(*(const struct step_model *)first, *(const struct one_model *)l->params[1],
+                     *(const struct step_pass *)l->params[2], *(const uint32_t *)l->params[3]);
+    }
 }
 
 FAKE(cuLaunchKernelEx, (const struct cu_launch_config *config, struct cu_function *function,
                         void **params, void **extra))
 {
-    struct launch l = {params[0], params[1]};
+    struct launch l = {params, (int)((char *)function - fake.functions)};
     (void)extra;
-    if (function != (struct cu_function *)&fake || config->block[0] != STEP_THREADS)
+    if (l.kernel < 0 || l.kernel >= N_KERNELS || config->block[0] != STEP_THREADS)
         return 1;
-    if (++fake.steps == 3 && is("dies"))
+    if (l.kernel >= KERNEL_STEP && ++fake.steps == 3 && is("dies"))
         fake.dead = 1;
     if (fake.dead)
         return 0; /* as the real one: the wait says it */

@@ -453,9 +453,25 @@ static void test_the_crew_steps_back_for_owners(void **state)
     crew_destroy(g.crew);
 }
 
+/* taskset, a container or a unit may leave fewer cores than the machine has. */
+static void test_only_allowed_cores_count(void **state)
+{
+    cpu_set_t all, one;
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+    assert_int_equal(crew_cores(), CPU_COUNT(&all) < 64 ? CPU_COUNT(&all) : 64);
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+    const uint32_t left = crew_cores();
+    assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+    assert_int_equal(left, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_allowed_cores_count),
         cmocka_unit_test(test_two_programs_at_once),
         cmocka_unit_test(test_many_lanes_on_two_threads),
         cmocka_unit_test(test_lanes_come_and_go_while_others_run),

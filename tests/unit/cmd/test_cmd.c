@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "cmd/cli/opts.h"
+#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/conversation.h"
 
@@ -285,6 +286,36 @@ static void test_a_template_that_renders_nothing(void **state)
     shoal_engine_close(engine);
 }
 
+/* ---- progress ------------------------------------------------------------------------------- */
+
+static size_t n_characters(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void test_a_bar_is_never_wider_than_the_terminal(void **state)
+{
+    static const char *const notes[] = {NULL, "1 of 30 files: /srv/a/very/long/path/to/Ümläute.md"};
+    char line[1024];
+    (void)state;
+    for (unsigned columns = 1; columns < 200; columns++)
+        for (int part = 0; part <= 4; part++)
+            for (int i = 0; i < 2; i++) {
+                term_progress_line(line, sizeof(line), columns, "adding", part / 4.0,
+                                   ", 120 s left", notes[i]);
+                assert_true(n_characters(line) < columns || columns == 1);
+            }
+    term_progress_line(line, sizeof(line), 100, "adding", 0.5, "", "a note");
+    assert_string_equal(line, "adding [###############...............]  50 %, a note");
+    term_progress_line(line, sizeof(line), 40, "adding", 1, ", 0 s left", NULL);
+    assert_string_equal(line, "adding [#########] 100 %, 0 s left");
+    term_progress_line(line, sizeof(line), 20, "adding", 0, "", "ab\xc3\xa4xyz");
+    assert_string_equal(line, "adding   0 %, ab\xc3\xa4xy");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_options_not_given_have_their_defaults),
         cmocka_unit_test(test_bad_options_are_refused),
         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_a_bar_is_never_wider_than_the_terminal),
         cmocka_unit_test(test_generate_without_memory),
         cmocka_unit_test(test_tokenize_without_memory),
         cmocka_unit_test(test_logits_without_memory),

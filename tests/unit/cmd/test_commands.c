@@ -207,6 +207,7 @@ static void test_lines(void **state)
          "  show         show the contents of a model file\n"
          "  convert      convert a Hugging Face folder or llama2.c checkpoint to GGUF\n"
          "  quantize     quantize a model to fewer bits per weight\n"
+         "  lora         merge a LoRA adapter into its base model\n"
          "  list         list the models of a running server\n"
          "  load         load a model on a running server\n"
          "  unload       unload a model from a running server's memory\n"

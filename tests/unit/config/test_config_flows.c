@@ -126,8 +126,8 @@ static const struct change changes[] = {
     {"{hosts: ['h:1'],", "{", "f:19:49: add h:1 to flows_allow.hosts to use it"},
     {"home/+/say]", "home/+]", "f:20:51: add home/${intent.label}/say to flows_allow.topics"},
     {"http://h:1/", "http://${intent.label}/", "f:19:48: url must be http://HOST:PORT/PATH"},
-    {"flow: helper", "flow: nope", "f: the route 'help' names the flow 'nope'"},
-    {"{flow: help}", "{flow: nope}", "f: process.flow is 'nope'"},
+    {"flow: helper", "flow: nope", "f:28:24: the route 'help' names the flow 'nope'"},
+    {"{flow: help}", "{flow: nope}", "f:29:17: process.flow is 'nope'"},
     {"name: help,", "name: helper,", "'helper' is the name of a flow and of a route"},
 };
 

@@ -14,9 +14,9 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "depot/model_put.h"
-#include "depot/model_refs.h"
-#include "depot/model_store.h"
+#include "depot/store/model_put.h"
+#include "depot/store/model_refs.h"
+#include "depot/store/model_store.h"
 
 static char dir[64];
 static const _Atomic bool go_on = false;

@@ -19,10 +19,10 @@
 #include "base/buf.h"
 #include "base/file/file_read.h"
 #include "base/mem.h"
-#include "depot/model_intake.h"
-#include "depot/model_manifest.h"
-#include "depot/model_put.h"
-#include "depot/model_store.h"
+#include "depot/store/model_intake.h"
+#include "depot/store/model_manifest.h"
+#include "depot/store/model_put.h"
+#include "depot/store/model_store.h"
 #include "host/hash_memo.h"
 
 static char dir[] = "/tmp/test_model_store.XXXXXX";

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "depot/model_suggest.h"
-#include "depot/recipe.h"
+#include "depot/source/recipe.h"
 
 #define MIB ((uint64_t)1 << 20)
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "depot/oci_manifest.h"
+#include "depot/source/oci_manifest.h"
 
 #define HEX "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef"
 #define LAYER(kind, digest, size)                                                                  \

@@ -14,7 +14,7 @@
 
 #include "base/file/file_read.h"
 #include "depot/model_pull.h"
-#include "depot/model_store.h"
+#include "depot/store/model_store.h"
 #include "host/sha256.h"
 #include "support/http_peer.h"
 

@@ -14,12 +14,12 @@
 #include <zlib.h>
 
 #include "base/buf.h"
-#include "depot/archive.h"
-#include "depot/byte_sink.h"
-#include "depot/hub_files.h"
+#include "depot/source/archive.h"
+#include "depot/source/byte_sink.h"
+#include "depot/source/hub_files.h"
 #include "depot/model_place.h"
-#include "depot/package_index.h"
-#include "depot/recipe.h"
+#include "depot/source/package_index.h"
+#include "depot/source/recipe.h"
 
 static void test_places(void **state)
 {
@@ -148,11 +148,11 @@ static void test_links_of_an_index(void **state)
     static const struct {
         const char *html, *want; /* NULL: none */
     } cases[] = {
-        {"<a href=\"https://files.example/p/a-1.whl#sha256=12\">",
-         "https://files.example/p/a-1.whl"},
-        {"<a href='../../p/a-1.whl#x'>", "https://pypi.example/p/a-1.whl"},
-        {"<a href=\"/p/a-1.whl\">", "https://pypi.example/p/a-1.whl"},
-        {"<a href=\"a-1.whl\">", "https://pypi.example/simple/a/a-1.whl"},
+        {"<a href=\"https://wheels.invalid/p/a-1.whl#sha256=12\">",
+         "https://wheels.invalid/p/a-1.whl"},
+        {"<a href='../../p/a-1.whl#x'>", "https://index.invalid/p/a-1.whl"},
+        {"<a href=\"/p/a-1.whl\">", "https://index.invalid/p/a-1.whl"},
+        {"<a href=\"a-1.whl\">", "https://index.invalid/simple/a/a-1.whl"},
         {"<a href=\"/p/aa-1.whl\"><a href=\"/p/a-1.whl.metadata\">", NULL},
         {"<a href=\"/q?f=/a-1.whl\">", NULL},
         {"<a href=\"/p/a-1.whl", NULL},
@@ -163,7 +163,7 @@ static void test_links_of_an_index(void **state)
     buf_init(&url, 2000);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int rc = package_index_pypi(&url, cases[i].html, strlen(cases[i].html),
-                                    "https://pypi.example/simple/a/", "a-1.whl", &e);
+                                    "https://index.invalid/simple/a/", "a-1.whl", &e);
         if (cases[i].want ? rc != 0 || strcmp(buf_str(&url), cases[i].want) != 0
                           : rc != SHOAL_ENOTFOUND)
             fail_msg("%s: %d %s", cases[i].html, rc, buf_str(&url));

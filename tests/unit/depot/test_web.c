@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "depot/web.h"
+#include "depot/source/web.h"
 
 static void test_public_addresses(void **state)
 {
@@ -44,6 +44,14 @@ static void test_public_addresses(void **state)
         {"::127.0.0.1", false},
         {"64:ff9b::a00:1", false},
         {"64:ff9b::808:808", true},
+        {"2002:7f00:1::1", false}, /* 6to4 of 127.0.0.1 */
+        {"2002:a9fe:a9fe::1", false},
+        {"2002:808:808::1", true},
+        {"2001:0:808:808::1", false}, /* Teredo */
+        {"2001:db8::1", false},
+        {"2001:4860::1", true},
+        {"203.0.113.5", false},
+        {"198.51.100.1", false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -33,6 +33,8 @@ struct asked {
     int32_t ids[4];
     const char *stop[2];
     struct shoal_bias bias[2];
+    struct request_piece pieces[2];
+    struct request_bias bias_texts[2];
 };
 
 static void base(struct asked *a)
@@ -222,6 +224,41 @@ static void edit_prompts(struct asked *a, int which)
     }
 }
 
+/* What surrounds a prompt, and prompts of pieces. */
+static void edit_surroundings(struct asked *a, int which)
+{
+    struct request_prompt *p = &a->prompts[0];
+    a->request->generate.chat.n_messages = 0;
+    a->pieces[0] = (struct request_piece){.text = "ab", .text_bytes = 2};
+    a->pieces[1] = (struct request_piece){.ids = a->ids, .n_ids = 2};
+    if (which < 2) {
+        p->suffix = which ? "end" : "ind";
+        p->suffix_bytes = 3;
+        return;
+    }
+    *p = (struct request_prompt){.pieces = a->pieces, .n_pieces = 2};
+    switch (which) {
+    case 3:
+        a->pieces[0].text = "ac";
+        break;
+    case 4:
+        a->pieces[1].n_ids = 1;
+        break;
+    case 5:
+        p->n_pieces = 1;
+        break;
+    case 6:
+        a->pieces[0].name = "main.c";
+        break;
+    case 7: /* of the same characters */
+        a->pieces[1] = (struct request_piece){.text = "ab", .text_bytes = 2};
+        break;
+    case 8:
+        p->suffix = "end", p->suffix_bytes = 3;
+        break;
+    }
+}
+
 static void edit_settings(struct asked *a, int which)
 {
     struct request_generate *g = &a->request->generate;
@@ -280,6 +317,24 @@ static void edit_settings(struct asked *a, int which)
     case 17:
         g->sampling.temperature = 1, g->has_seed = true, g->sampling.seed = 3;
         break;
+    case 18:
+    case 19:
+    case 20:
+    case 21:
+        a->bias_texts[0] = (struct request_bias){which == 19 ? "yes" : "no", 1.0f};
+        a->bias_texts[1] = (struct request_bias){"no", which == 20 ? 2.0f : 1.0f};
+        g->bias_texts = a->bias_texts;
+        g->n_bias_texts = which == 21 ? 1 : 2;
+        break;
+    case 22:
+        g->no_shift = true;
+        break;
+    case 23:
+        g->keep_tokens = 4;
+        break;
+    case 24:
+        g->drawn_logprobs = true;
+        break;
     }
 }
 
@@ -288,8 +343,8 @@ static void test_every_field_counts(void **state)
     static const struct {
         void (*edit)(struct asked *a, int which);
         int n;
-    } parts[] = {{edit_chat, 26}, {edit_prompts, 12}, {edit_settings, 18}};
-    static uint8_t seen[64][SHA256_BYTES];
+    } parts[] = {{edit_chat, 26}, {edit_prompts, 12}, {edit_surroundings, 9}, {edit_settings, 25}};
+    static uint8_t seen[80][SHA256_BYTES];
     struct asked a, b;
     uint8_t again[SHA256_BYTES];
     uint32_t n = 0;

@@ -98,6 +98,8 @@ static void test_the_last_token_comes_with_the_end(void **state)
             executor_queue_turn(&site.owner, 1000);
         assert_int_equal(r->n_tokens, 1);
         assert_int_equal(r->n_done, 1);
+        assert_int_equal(r->start.cache, SINK_CACHE_OFF);
+        assert_null(r->start.question); /* there is nothing to find again */
         run_until_closed(r);
     }
 }

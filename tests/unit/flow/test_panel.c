@@ -961,7 +961,7 @@ static int close_site(void **state)
 static void the_whole_trace(void **state)
 {
     (void)state;
-    trace_end("panel");
+    golden_end("panel");
 }
 
 int main(void)
@@ -982,7 +982,7 @@ int main(void)
         cmocka_unit_test(test_events_of_another_kind),
         cmocka_unit_test(test_refused),
     };
-    trace_begin();
+    golden_begin();
     int n_failed = cmocka_run_group_tests(tests, open_site, close_site);
     return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

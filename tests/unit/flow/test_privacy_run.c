@@ -486,7 +486,7 @@ static int close_site(void **state)
 static void the_whole_trace(void **state)
 {
     (void)state;
-    trace_end("privacy_run");
+    golden_end("privacy_run");
 }
 
 int main(void)
@@ -506,7 +506,7 @@ int main(void)
         cmocka_unit_test(test_places_of_spans_are_those_of_the_clients_text),
         cmocka_unit_test(test_who_wants_it),
     };
-    trace_begin();
+    golden_begin();
     int n_failed = cmocka_run_group_tests(tests, open_site, close_site);
     return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

@@ -681,7 +681,7 @@ static void test_nodes_not_heard_yet(void **state)
 static void the_whole_trace(void **state)
 {
     (void)state;
-    trace_end("routing");
+    golden_end("routing");
 }
 
 int main(void)
@@ -701,7 +701,7 @@ int main(void)
         TEST(test_the_router_model),
         TEST(test_nodes_not_heard_yet),
     };
-    trace_begin();
+    golden_begin();
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
     return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

@@ -342,7 +342,7 @@ static int close_site(void **state)
 static void the_whole_trace(void **state)
 {
     (void)state;
-    trace_end("stages");
+    golden_end("stages");
 }
 
 int main(void)
@@ -355,7 +355,7 @@ int main(void)
         cmocka_unit_test(test_a_deadline_holds_whatever_is_silent),
         cmocka_unit_test(test_the_explanation),
     };
-    trace_begin();
+    golden_begin();
     int n_failed = cmocka_run_group_tests(tests, open_site, close_site);
     return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

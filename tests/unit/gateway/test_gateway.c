@@ -143,7 +143,7 @@ static const struct {
     {"/api/generate",
      "{\"prompt\":\"x\",\"stream\":false,\"logprobs\":true,\"options\":{\"num_predict\":2}}"},
     {"/api/generate", "{\"prompt\":\"\"}"},
-    {"/predict", "{\"model\":\"command\",\"inputs\":[\"a\",\"b\"]}"},
+    {"/predict", "{\"model\":\"reader\",\"inputs\":[\"a\",\"b\"]}"},
     {"/metrics", NULL},
 };
 
@@ -162,7 +162,7 @@ static void load(struct gw *gw)
     static const struct registry_spec specs[] = {
         {.name = "m", .path = decoder, .n_ctx = 256, .pinned = true},
         {.name = "reply", .path = decoder, .n_ctx = 256, .pinned = true}, /* any text is fine */
-        {.name = "command", .path = SHOAL_TEST_DATA "/../../models/command.gguf", .pinned = true}};
+        {.name = "reader", .path = SHOAL_TEST_DATA "/../../models/reader.gguf", .pinned = true}};
     struct err e = {0};
     int rc = gw_site_open(gw, 1 << 20);
     for (size_t i = 0; rc == 0 && i < sizeof(specs) / sizeof(specs[0]); i++)

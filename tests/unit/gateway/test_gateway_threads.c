@@ -154,7 +154,7 @@ static void test_nothing_is_freed_while_its_lock_is_held(void **state)
     static const struct registry_spec specs[] = {
         {.name = "m", .path = SHOAL_TEST_DATA "/refs/qwen3.gguf", .n_ctx = 256, .pinned = true},
         {.name = "intent", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true},
-        {.name = "command", .path = SHOAL_TEST_DATA "/../../models/command.gguf", .pinned = true}};
+        {.name = "reader", .path = SHOAL_TEST_DATA "/../../models/reader.gguf", .pinned = true}};
     static struct gw gw;
     static char many[8192];
     struct err e = {0};

@@ -409,30 +409,37 @@ static void put_frame(struct buf *b, int type, int flags, const void *p, size_t 
     buf_put(b, p, n);
 }
 
-/* A call in HTTP/2: the message comes in two pieces, and the end after it. */
-static void put_call(struct buf *b, const char *path, const void *message, size_t n)
+/* The opening of a connection, and the head of a call. */
+static void put_opening(struct buf *b, const char *path)
 {
     static const char settings[9] = {0, 0, 0, 4, 0, 0, 0, 0, 0};
-    struct buf block, body;
-    char head[GRPC_HEAD_BYTES];
+    struct buf block;
     buf_init(&block, 1024);
-    buf_init(&body, 1024);
     buf_puts(&block, "\x83\x86\x41\1x\x04"); /* POST, http, an authority, the path */
     buf_putc(&block, (char)strlen(path));
     buf_puts(&block, path);
     buf_puts(&block, "\x0f\x10\x10"
                      "application/grpc");
-    grpc_frame_head(head, n, false);
-    buf_put(&body, head, sizeof(head));
-    buf_put(&body, message, n);
     buf_puts(b, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     buf_put(b, settings, sizeof(settings));
     put_frame(b, 1, 4, block.data, block.len);
+    buf_fini(&block);
+}
+
+/* A call in HTTP/2: the message comes in two pieces, and the end after it. */
+static void put_call(struct buf *b, const char *path, const void *message, size_t n)
+{
+    struct buf body;
+    char head[GRPC_HEAD_BYTES];
+    buf_init(&body, 1024);
+    grpc_frame_head(head, n, false);
+    buf_put(&body, head, sizeof(head));
+    buf_put(&body, message, n);
+    put_opening(b, path);
     put_frame(b, 0, 0, body.data, 3);
     put_frame(b, 0, 0, body.data + 3, body.len - 3);
     put_frame(b, 0, 1, "", 0);
     assert_int_equal(b->rc, 0);
-    buf_fini(&block);
     buf_fini(&body);
 }
 
@@ -444,6 +451,7 @@ static const struct {
     {"/shoal.v1.Shoal/Generate", (const char *)generate_bytes, sizeof(generate_bytes) - 1, NULL},
     {"/shoal.v1.Shoal/GenerateStream", "\x0a\1m\x1a\2hi\x20\3", 9, NULL},
     {"/shoal.v1.Shoal/Generate", "\x0a\1n\x1a\2hi", 7, NULL}, /* no such model */
+    {"/shoal.v1.Shoal/ScoreStream", "\x0a\1n", 3, NULL},      /* as well */
     {"/grpc.health.v1.Health/Check", "", 0, NULL},
     {"/grpc.health.v1.Health/List", "", 0, "shoal.v1.Shoal"},
     {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "\x3a\0", 2, "shoal.v1.Shoal"},
@@ -517,6 +525,105 @@ static void test_calls_are_answered_while_memory_fails(void **state)
             assert_true(k < 599);
         }
         buf_fini(&b);
+    }
+    gw_site_close(&gw);
+}
+
+/* A message of Score as it is framed; model NULL: the one of the messages before. */
+static void put_score(struct buf *b, const char *model, bool raw, double x, double y)
+{
+    Shoal__V1__ScoreRequest m = SHOAL__V1__SCORE_REQUEST__INIT;
+    Shoal__V1__Row row = SHOAL__V1__ROW__INIT, *rows[] = {&row};
+    double values[] = {x, y};
+    uint8_t bytes[128];
+    char head[GRPC_HEAD_BYTES];
+    row.values = values;
+    row.n_values = 2;
+    m.input = rows;
+    m.n_input = 1;
+    m.raw = raw;
+    if (model)
+        m.model = (char *)(uintptr_t)model;
+    const size_t n = shoal__v1__score_request__pack(&m, bytes);
+    grpc_frame_head(head, n, false);
+    buf_put(b, head, sizeof(head));
+    buf_put(b, bytes, n);
+}
+
+/* What the frames of an answer carry: the data, and the head or the trailers (type 1) behind. */
+static void take_data(struct buf *out, const char *got, size_t n, int type)
+{
+    for (size_t at = 0; at + 9 <= n;) {
+        const uint8_t *f = (const uint8_t *)got + at;
+        const size_t len = (size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2];
+        assert_true(at + 9 + len <= n);
+        if (f[3] == type)
+            buf_put(out, got + at + 9, len);
+        at += 9 + len;
+    }
+}
+
+/* A stream of readings answers each message as a call of Score does that has the model and the
+ * options of the first one, or its own, until one cannot be answered. */
+static void test_a_stream_of_readings(void **state)
+{
+    static const struct registry_spec spec = {
+        .name = "s", .path = SHOAL_TEST_DATA "/../../models/anomaly", .pinned = true};
+    static const double rows[][2] = {{1, 2}, {9, -4}, {0, 0}};
+    static struct gw gw;
+    static char got[1 << 20];
+    struct buf b, want, data, ends;
+    struct err e = {0};
+    size_t plain = 0;
+    (void)state;
+    open_site(&gw);
+    assert_int_equal(registry_add(gw.registry, &spec, &e), 0);
+    for (int i = 0; i < 60000 && !registry_ready(gw.registry); i++)
+        loop_turn(gw.loops[0].loop, 1);
+    for (int raw = 0; raw < 2; raw++) {
+        buf_init(&want, 1 << 16);
+        for (size_t i = 0; i < 3; i++) { /* one by one */
+            struct buf one;
+            buf_init(&one, 1024);
+            buf_init(&b, 4096);
+            put_score(&one, "s", raw || i == 1, rows[i][0], rows[i][1]);
+            put_opening(&b, "/shoal.v1.Shoal/Score");
+            put_frame(&b, 0, 1, one.data, one.len);
+            take_data(&want, got, ask(&gw, &b, got, sizeof(got)), 0);
+            buf_fini(&one);
+            buf_fini(&b);
+        }
+        assert_true(want.len > 3 * GRPC_HEAD_BYTES);
+        for (int cut = 0; cut < 3; cut++) { /* all in one; a frame each; bad at the end */
+            struct buf all;
+            buf_init(&all, 4096);
+            buf_init(&b, 8192);
+            buf_init(&data, 1 << 16);
+            buf_init(&ends, 1 << 16);
+            put_opening(&b, "/shoal.v1.Shoal/ScoreStream");
+            for (size_t i = 0; i < 3; i++) {
+                put_score(&all, i ? NULL : "s", i == 1 || (i == 0 && raw), rows[i][0], rows[i][1]);
+                if (cut == 1) {
+                    put_frame(&b, 0, 0, all.data, all.len);
+                    buf_clear(&all);
+                }
+            }
+            if (cut == 2)
+                put_score(&all, "nosuch", false, 1, 1);
+            put_frame(&b, 0, 1, all.data, all.len);
+            const size_t n = ask(&gw, &b, got, sizeof(got));
+            take_data(&data, got, n, 0);
+            take_data(&ends, got, n, 1);
+            assert_int_equal(data.len, want.len);
+            assert_memory_equal(data.data, want.data, want.len);
+            plain = cut == 0 ? ends.len : plain;
+            assert_int_equal(ends.len > plain + 20, cut == 2); /* says why, in Huffman's code */
+            buf_fini(&all);
+            buf_fini(&b);
+            buf_fini(&data);
+            buf_fini(&ends);
+        }
+        buf_fini(&want);
     }
     gw_site_close(&gw);
 }
@@ -667,6 +774,7 @@ int main(void)
         cmocka_unit_test(test_reflection_gives_a_file_and_its_imports),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_calls_are_answered_while_memory_fails),
+        cmocka_unit_test(test_a_stream_of_readings),
         cmocka_unit_test(test_watchers_hear_of_every_change),
         cmocka_unit_test(test_watchers_while_memory_fails),
     };

@@ -65,9 +65,11 @@ static void test_anthropic(void **state)
         {MESSAGES, "{'max_tokens':9,'messages':[{'role':'user','content':[]}]}",
          "400 messages: there is nothing to answer"},
         {MESSAGES, "{'max_tokens':9," HI ",'thinking':{'type':'disabled'}}",
-         "max=9 " OPENAI "user:'hi' bytes=2"},
+         "max=9 " OPENAI "user:'hi' var(enable_thinking false) bytes=2"},
         {MESSAGES, "{'max_tokens':9," HI ",'thinking':{'type':'enabled'}}",
-         "400 thinking: only {'type': 'disabled'} is supported"},
+         "max=9 " OPENAI "user:'hi' var(enable_thinking true) bytes=2"},
+        {MESSAGES, "{'max_tokens':9," HI ",'thinking':{'type':'deep'}}",
+         "400 thinking: the type is enabled, adaptive or disab"},
         {MESSAGES,
          "{'max_tokens':9,'messages':[{'role':'user','content':'hi'},{'role':'assistant','content':"
          "[{'type':'thinking','thinking':'t'},{'type':'text','text':'a'},{'type':'text','text':'b'}"

@@ -10,8 +10,11 @@
 
 #include <cmocka.h>
 
+#include "base/arena.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "gateway/api/openai/response_file.h"
 #include "gateway/api/openai/response_store.h"
 
 #define S 1000000000ull
@@ -173,6 +176,34 @@ static void test_a_file_keeps_them(void **state)
     unlink(path);
 }
 
+/* A model may write a NUL; the text is whole after a restart. */
+static void test_a_text_with_nul_stays_whole(void **state)
+{
+    static const char *const texts[] = {"\0NN", "a\0\0b", "end\0", "\0"};
+    static const size_t bytes[] = {3, 4, 4, 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+        struct chat_message said = {
+            .role = "assistant", .content = texts[i], .content_bytes = bytes[i]};
+        struct response_entry one = entry("resp_1", "app", "{\"text\":\"\\u0000NN\"}"), got;
+        struct buf line;
+        struct arena a;
+        int64_t until;
+        one.messages = &said;
+        one.n_messages = 1;
+        one.n_input = 0;
+        buf_init(&line, 1 << 16);
+        arena_init(&a, 1 << 16);
+        response_file_put(&line, &one, 1000);
+        assert_true(response_file_read(&got, &until, line.data, line.len - 1, &a));
+        assert_int_equal(got.messages[0].content_bytes, bytes[i]);
+        assert_memory_equal(got.messages[0].content, texts[i], bytes[i] + 1);
+        assert_string_equal(got.json, one.json);
+        arena_fini(&a);
+        buf_fini(&line);
+    }
+}
+
 static void test_a_second_one_replaces_the_first(void **state)
 {
     struct response_store *s = make(1 << 20);
@@ -199,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_the_oldest_make_room),
         cmocka_unit_test(test_without_memory_nothing_is_kept),
         cmocka_unit_test(test_a_file_keeps_them),
+        cmocka_unit_test(test_a_text_with_nul_stays_whole),
         cmocka_unit_test(test_a_second_one_replaces_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

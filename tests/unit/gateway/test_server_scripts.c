@@ -13,8 +13,17 @@
  *     == message TOPIC TEXT     the next message of the server on the topic that has the text
  *     == METHOD PATH [HEADERS]  a request with its body; headers are joined by "; "
  *     == until METHOD PATH TEXT the request is sent until the answer contains the text
- *     == out                    the status of the answer and its body
- * $id in a request is the id with which the last answer began that has one.
+ *     == head METHOD PATH [HEADERS]  the same, of which the head of the answer is shown
+ *     == shape METHOD PATH      of the answer its members and their types, of lists the first of each
+ *     == form METHOD PATH       a form: lines of NAME=VALUE, and of NAME@FILE for its content
+ *     == wyoming [TYPE]         events to the server's port for Wyoming, a line each; behind one, a
+ *                               sound of the folder of test data as its payload; its events until
+ *                               one of the type, or the answer to a ping that is sent last
+ *     == out                    the status of the answer and its body; of sounds and other long
+ *                               ones the size and a hash
+ * $wyoming in files is a free port.
+ * $id in a request is the id with which the last answer began that has one, $item the first of the
+ * last list.
  * What differs from run to run is written as T.  SHOAL_GOLDEN=1 writes the answers into the scripts
  * of the source tree. */
 #include <setjmp.h>
@@ -24,10 +33,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "config/config.h"
 #include "gateway/gateway.h"
@@ -35,10 +48,13 @@
 #include "support/mqtt_broker.h"
 #include "support/script.h"
 #include "support/watchdog.h"
+#include "wire/wyoming.h"
 
 #define MAX_NODES 4u
+#define LONG_BYTES 100000u
 
-static char dir[64], last_id[128];
+static char dir[64], last_id[128], last_item[128];
+static uint16_t wyoming_port;
 static struct mqtt_broker broker;
 static bool has_broker;
 
@@ -48,7 +64,7 @@ static const struct script_differs differs[] = {
     {"5xx\"\\} |not_loaded\"\\} |/readyz\"\\} ", "[0-9]+", "\n"}, /* until models are loaded */
     {"_sum |_seconds |_bytes |_total\\{[^}]*\\} ", "[0-9.e+-]{5,}", "\n"},
     {"\"created\":|\"expires\":|\"since\":|\"size\":|duration\":|_per_second\":", "[0-9.e+-]+", ""},
-    {"_at\":|_s\":|_ms\":|_us\":|_ns\":|_time\":", "[0-9.e+-]+", ""},
+    {"_at\":|_s\":|_ms\":|\"ms\":|_us\":|_ns\":|_time\":", "[0-9.e+-]+", ""},
     {"\"node\":\"", "n[12]", "\""}, /* either has the model */
     {"\"id\":|\"alarm\":", "[0-9]{9,}", ""},
     {"\"token\":\"", "[0-9a-f]{16,}", "\""},
@@ -56,13 +72,19 @@ static const struct script_differs differs[] = {
     {"\"merged\":|\"indexed\":|\"duplicates\":", "[0-9]+",
      ""}, /* readings of one millisecond; how far it is */
     {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
-    {"resp_|msg_|req_|fc_", "[0-9a-f]{12,}", ""},
+    {"resp_|msg_|req_|fc_|call_|conv_", "[0-9a-f]{12,}", ""},
     {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
-    {"version\":\"|digest\":\"", "[a-z0-9_:]{12,}", "\""},
+    {"digest\":\"", "[a-z0-9_:]{12,}", "\""},
+    {"version\":", "[a-z0-9_:\"]{4,}", ""}, /* null until the file is hashed */
     {"kernels\":\"|isa\":\"", "[a-z0-9-]+", "\""},
-    {"\"cached_tokens\":|\"cache_n\":|\"prompt_n\":", "[0-9]+", ""}, /* by whoever answers */
+    {"\"cached_tokens\":|\"cache\":|\"cache_n\":|\"prompt_n\":", "[0-9]+",
+     ""},                                                       /* by whoever answers */
     {"system_fingerprint\":|model_sha\":", "[a-z0-9_\"]+", ""}, /* the file is hashed meanwhile */
-    {"\"pid\":|\"cores\":|\"threads\":|\"seed\":", "[0-9]+", ""},
+    {"x-request-id: |traceparent: 00-[0-9a-f]{32}-|date: |dur=|etag: ", "[^\r;]+", ""}, /* heads */
+    {"content-length: ", "[0-9]{3,}", ""},
+    {"\"fits\":", "[a-z]+", ""}, /* of this machine */
+    {"\"reason\":\"", "it needs[^\"]+", "\""},
+    {"\"pid\":|\"cpus\":|\"cores\":|\"threads\":|\"seed\":", "[0-9]+", ""},
     {"memory_[a-z]+\":|bytes\":", "[0-9]+", ""},
 };
 
@@ -85,50 +107,272 @@ static void drop_versions(struct buf *b)
     buf_fini(&out);
 }
 
+/* The text behind `head`, up to the quotation mark. */
+static void remember(char out[128], const char *at, const char *head)
+{
+    if (at)
+        snprintf(out, 128, "%.*s", (int)strcspn(at + strlen(head), "\""), at + strlen(head));
+}
+
 static void remember_id(const char *answer)
 {
-    static const char head[] = "{\"id\":\"";
-    const size_t n = sizeof(head) - 1;
-    if (strncmp(answer, head, n) == 0)
-        snprintf(last_id, sizeof(last_id), "%.*s", (int)strcspn(answer + n, "\""), answer + n);
+    static const char head[] = "{\"id\":\"", item[] = "\"first_id\":\"";
+    if (strncmp(answer, head, strlen(head)) == 0)
+        remember(last_id, answer, head);
+    remember(last_item, strstr(answer, item), item);
 }
 
 /* One request; returns the status, with the body in *out. */
-static int ask(const char *head, const char *text, size_t n, struct buf *out)
+static int send_one(const char *line, const char *type, const struct buf *body, struct buf *out)
 {
     char method[16], path[256], headers[512] = "";
     struct err e = {0};
     int status = 0;
-    struct buf line, more, body;
-    buf_init(&line, 4096);
+    struct buf more;
+    assert_true(sscanf(line, "%15s %255s %511[^\n]", method, path, headers) >= 2);
     buf_init(&more, 4096);
-    buf_init(&body, 1 << 24);
-    buf_puts(&line, head);
-    script_replace(&line, "$id", last_id);
-    assert_true(sscanf(buf_str(&line), "%15s %255s %511[^\n]", method, path, headers) >= 2);
-    buf_fini(&line);
     buf_puts(&more, headers);
     script_replace(&more, "; ", "\r\n");
-    while (n > 0 && text[n - 1] == '\n')
-        n--;
-    buf_put(&body, text, n);
-    script_replace(&body, "$id", last_id);
     const struct http_ask a = {.server = "unix:sock",
                                .method = method,
                                .path = path,
                                .header = more.len > 0 ? buf_str(&more) : NULL,
-                               .content_type = "application/json",
-                               .content = buf_str(&body),
-                               .content_bytes = body.len,
+                               .content_type = type,
+                               .content = buf_str(body),
+                               .content_bytes = body->len,
                                .timeout_ms = 60000};
     buf_init(out, 1 << 24);
     if (http_ask(&a, &status, out, &e) < 0)
-        fail_msg("%s: %s", head, e.msg);
-    remember_id(buf_str(out));
-    drop_versions(out);
+        fail_msg("%s: %s", line, e.msg);
     buf_fini(&more);
+    return status;
+}
+
+static int ask(const char *head, const char *text, size_t n, struct buf *out)
+{
+    struct buf line, body;
+    buf_init(&line, 4096);
+    buf_init(&body, 1 << 24);
+    buf_puts(&line, head);
+    script_replace(&line, "$id", last_id);
+    script_replace(&line, "$item", last_item);
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    buf_put(&body, text, n);
+    script_replace(&body, "$id", last_id);
+    script_replace(&body, "$/", SHOAL_TEST_DATA "/");
+    const int status = send_one(buf_str(&line), "application/json", &body, out);
+    if (!memchr(buf_str(out), '\0', out->len)) {
+        remember_id(buf_str(out));
+        drop_versions(out);
+    }
+    buf_fini(&line);
     buf_fini(&body);
     return status;
+}
+
+static void put_shape(struct buf *out, const cJSON *v)
+{
+    const char *comma = "";
+    if (cJSON_IsObject(v)) {
+        buf_putc(out, '{');
+        for (const cJSON *m = v->child; m; m = m->next, comma = ", ") {
+            buf_printf(out, "%s%s: ", comma, m->string);
+            put_shape(out, m);
+        }
+        buf_putc(out, '}');
+    } else if (cJSON_IsArray(v)) {
+        buf_putc(out, '[');
+        if (v->child)
+            put_shape(out, v->child);
+        buf_putc(out, ']');
+    } else {
+        buf_puts(out, cJSON_IsString(v) ? "text" : cJSON_IsNumber(v) ? "number" : "");
+        buf_puts(out, cJSON_IsBool(v) ? "bool" : cJSON_IsNull(v) ? "null" : "");
+    }
+}
+
+static void put_shape_of(const char *head, const struct script_block *b, struct buf *out)
+{
+    struct buf body;
+    const int status = ask(head, b->body, b->n, &body);
+    cJSON *v = cJSON_Parse(buf_str(&body));
+    assert_non_null(v);
+    buf_init(out, 1 << 20);
+    buf_printf(out, "%d\n", status);
+    put_shape(out, v);
+    buf_putc(out, '\n');
+    cJSON_Delete(v);
+    buf_fini(&body);
+}
+
+static void put_file(struct buf *out, const char *name)
+{
+    char path[512];
+    struct err e = {0};
+    snprintf(path, sizeof(path), "%s/%s", SHOAL_TEST_DATA, name);
+    if (file_read(path, out, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static int send_form(const char *head, const struct script_block *b, struct buf *out)
+{
+    struct buf body;
+    buf_init(&body, 1 << 24);
+    for (const char *p = b->body; p < b->body + b->n; p += strcspn(p, "\n") + 1) {
+        char line[512];
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(p, "\n"), p);
+        char *value = strpbrk(line, "=@");
+        assert_non_null(value);
+        const bool is_file = *value == '@';
+        *value++ = '\0';
+        buf_printf(&body, "--edge\r\ncontent-disposition: form-data; name=\"%s\"%s\r\n\r\n", line,
+                   is_file ? "; filename=\"sound\"" : "");
+        if (is_file)
+            put_file(&body, value);
+        else
+            buf_puts(&body, value);
+        buf_puts(&body, "\r\n");
+    }
+    buf_puts(&body, "--edge--\r\n");
+    const int status = send_one(head, "multipart/form-data; boundary=edge", &body, out);
+    buf_fini(&body);
+    return status;
+}
+
+static void put_events(struct buf *to, const struct script_block *b)
+{
+    for (const char *p = b->body; p < b->body + b->n; p += strcspn(p, "\n") + 1) {
+        char line[512];
+        struct buf sound;
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(p, "\n"), p);
+        char *file = strstr(line, "} ");
+        buf_init(&sound, 1 << 20);
+        if (file) {
+            put_file(&sound, file + 2);
+            file[0] = '\0'; /* the brace comes after the length */
+            buf_printf(to, "%s,\"payload_length\":%zu}\n", line, sound.len - 44);
+            buf_put(to, sound.data + 44, sound.len - 44); /* without the head of a WAV file */
+        } else {
+            buf_printf(to, "%s\n", line);
+        }
+        buf_fini(&sound);
+    }
+    buf_puts(to, "{\"type\":\"ping\",\"data\":{\"text\":\"the end\"}}\n");
+}
+
+/* Shows an event; of a sound that comes in pieces the whole.  Whether it is the last. */
+static bool put_event(struct buf *out, const struct wyoming_event *ev, const char *last,
+                      struct buf *sound)
+{
+    char *data = ev->data ? cJSON_PrintUnformatted(ev->data) : NULL;
+    const bool answered = strcmp(ev->type, "pong") == 0 && data && strstr(data, "the end");
+    buf_put(sound, ev->payload, ev->payload_bytes);
+    if (ev->payload_bytes == 0 && sound->len > 0) {
+        buf_printf(out, "%zu bytes of sound, %08x\n", sound->len,
+                   (unsigned)hash_bytes(sound->data, sound->len, 0));
+        buf_clear(sound);
+    }
+    if (ev->payload_bytes == 0 && !answered)
+        buf_printf(out, "%s %s\n", ev->type, data ? data : "");
+    cJSON_free(data);
+    return last ? strcmp(ev->type, last) == 0 : answered;
+}
+
+static void put_wyoming(const char *last, const struct script_block *b, struct buf *out)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(wyoming_port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct buf to, from, sound;
+    struct err e = {0};
+    bool over = false;
+    buf_init(&to, 1 << 24);
+    buf_init(&from, 1 << 24);
+    buf_init(&sound, 1 << 24);
+    buf_init(out, 1 << 24);
+    put_events(&to, b);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    for (size_t i = 0; i < to.len;) {
+        const ssize_t n = write(fd, to.data + i, to.len - i);
+        assert_true(n > 0);
+        i += (size_t)n;
+    }
+    for (size_t done = 0; !over;) {
+        char part[4096];
+        struct wyoming_event ev;
+        size_t want;
+        const int64_t n = wyoming_next(&ev, from.data + done, from.len - done, &want, &e);
+        if (n < 0)
+            fail_msg("%s", e.msg);
+        if (n == 0) {
+            const ssize_t got = read(fd, part, sizeof(part));
+            if (got <= 0)
+                buf_puts(out, "closed\n");
+            over = got <= 0;
+            buf_put(&from, part, got > 0 ? (size_t)got : 0);
+            continue;
+        }
+        over = put_event(out, &ev, last, &sound);
+        wyoming_free(&ev);
+        done += (size_t)n;
+    }
+    close(fd);
+    buf_fini(&to);
+    buf_fini(&from);
+    buf_fini(&sound);
+    script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
+}
+
+static uint16_t free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(at);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, n), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+/* One request; its answer's head in *out, without the carriage returns. */
+static void put_head(const char *line, const char *text, size_t n, struct buf *out)
+{
+    char method[16], path[256], headers[512] = "", part[4096];
+    struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "sock"};
+    struct buf ask_text, answer_text;
+    ssize_t got;
+    assert_true(sscanf(line, "%15s %255s %511[^\n]", method, path, headers) >= 2);
+    struct buf body;
+    buf_init(&body, 1 << 20);
+    while (n > 0 && text[n - 1] == '\n')
+        n--;
+    buf_put(&body, text, n);
+    script_replace(&body, "$/", SHOAL_TEST_DATA "/");
+    buf_init(&ask_text, 1 << 20);
+    buf_init(&answer_text, 1 << 24);
+    buf_printf(&ask_text, "%s %s HTTP/1.1\r\nhost: x\r\nconnection: close\r\n", method, path);
+    buf_printf(&ask_text, "content-type: application/json\r\ncontent-length: %zu\r\n%s%s\r\n",
+               body.len, headers, headers[0] ? "\r\n" : "");
+    script_replace(&ask_text, "; ", "\r\n");
+    buf_put(&ask_text, buf_str(&body), body.len);
+    buf_fini(&body);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(write(fd, buf_str(&ask_text), ask_text.len), ask_text.len);
+    while ((got = read(fd, part, sizeof(part))) > 0)
+        buf_put(&answer_text, part, (size_t)got);
+    assert_int_equal(got, 0);
+    close(fd);
+    const char *end = strstr(buf_str(&answer_text), "\r\n\r\n");
+    assert_non_null(end);
+    buf_init(out, 1 << 16);
+    buf_put(out, buf_str(&answer_text), (size_t)(end + 2 - buf_str(&answer_text)));
+    script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
+    script_replace(out, "\r", "");
+    buf_fini(&ask_text);
+    buf_fini(&answer_text);
 }
 
 static struct config *read_config(const char *file, bool has_clients)
@@ -177,7 +421,7 @@ static void answer(const char *head, const struct script_block *b, struct buf *o
 {
     struct buf body;
     char want[256] = "", until[512];
-    const bool waits = strncmp(head, "until ", 6) == 0;
+    const bool waits = strncmp(head, "until ", 6) == 0, form = strncmp(head, "form ", 5) == 0;
     snprintf(until, sizeof(until), "%s", waits ? head + 6 : head);
     if (waits) { /* the text is behind method and path */
         char *at = strchr(strchr(until, ' ') + 1, ' ');
@@ -185,7 +429,7 @@ static void answer(const char *head, const struct script_block *b, struct buf *o
         snprintf(want, sizeof(want), "%s", at + 1);
         *at = '\0';
     }
-    int status = ask(until, b->body, b->n, &body);
+    int status = form ? send_form(head + 5, b, &body) : ask(until, b->body, b->n, &body);
     for (int i = 0; waits && !strstr(buf_str(&body), want); i++) {
         if (i == 60000)
             fail_msg("%s: after a minute still %s", head, buf_str(&body));
@@ -194,7 +438,11 @@ static void answer(const char *head, const struct script_block *b, struct buf *o
         status = ask(until, b->body, b->n, &body);
     }
     buf_init(out, 1 << 24);
-    buf_printf(out, "%d\n%s", status, buf_str(&body));
+    if (body.len > LONG_BYTES || memchr(buf_str(&body), '\0', body.len))
+        buf_printf(out, "%d\n%zu bytes, %08x", status, body.len,
+                   (unsigned)hash_bytes(body.data, body.len, 0));
+    else
+        buf_printf(out, "%d\n%s", status, buf_str(&body));
     if (out->data[out->len - 1] != '\n')
         buf_putc(out, '\n');
     buf_fini(&body);
@@ -267,6 +515,9 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             char port[16];
             snprintf(port, sizeof(port), "%u", broker.port);
             script_replace(&file, "$port", port);
+            wyoming_port = free_port();
+            snprintf(port, sizeof(port), "%u", wyoming_port);
+            script_replace(&file, "$wyoming", port);
             script_write(b.head + 5, buf_str(&file), file.len);
             buf_fini(&file);
             continue;
@@ -309,6 +560,12 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
         }
         if (strncmp(b.head, "message ", 8) == 0)
             put_message(b.head + 8, &out);
+        else if (strncmp(b.head, "head ", 5) == 0)
+            put_head(b.head + 5, b.body, b.n, &out);
+        else if (strncmp(b.head, "shape ", 6) == 0)
+            put_shape_of(b.head + 6, &b, &out);
+        else if (strncmp(b.head, "wyoming", 7) == 0)
+            put_wyoming(b.head[7] ? b.head + 8 : NULL, &b, &out);
         else
             answer(b.head, &b, &out);
         if (golden) {

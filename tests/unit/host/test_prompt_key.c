@@ -38,6 +38,8 @@ static struct prompt_question base(void)
 CHANGE(kind, q->kind = PROMPT_KIND_TEXT)
 CHANGE(text, q->text = "{\"messages\":[ }")
 CHANGE(shorter, q->text_bytes--)
+CHANGE(more, (q->more = "ab", q->more_bytes = 2))
+CHANGE(less, (q->more = "ab", q->more_bytes = 1))
 CHANGE(tokens, (q->tokens = ids, q->n_tokens = 4))
 CHANGE(fewer_tokens, (q->tokens = ids, q->n_tokens = 3))
 CHANGE(prompts, (q->n_prompts = 2, q->ends = ends))
@@ -80,6 +82,8 @@ static void test_every_field_counts(void **state)
     static void (*const changes[])(struct prompt_question *) = {kind,
                                                                 text,
                                                                 shorter,
+                                                                more,
+                                                                less,
                                                                 tokens,
                                                                 fewer_tokens,
                                                                 prompts,
@@ -146,6 +150,8 @@ static void test_nothing_else_counts(void **state)
     b.tokens = ids;
     b.n_tokens = 0;
     b.ends = NULL;
+    b.more = NULL;
+    b.more_bytes = 0;
     b.n_prompts = 1;
     b.n_choices = 1;
     b.max_tokens = 16;
@@ -179,7 +185,7 @@ static void test_a_key_is_the_same_everywhere(void **state)
     (void)state;
     assert_true(prompt_key_question(key, &q));
     sha256_hex(hex, key);
-    assert_string_equal(hex, "439c381702cb5e1e40920e9f2abc562616b787a3c4666077e61c1b06ef2a3a3e");
+    assert_string_equal(hex, "557632b804e965c966148b3cf5a755cff08e67f4d1c08abe1f082d172eee65fc");
 }
 
 static void test_hex(void **state)

@@ -246,6 +246,109 @@ static void test_file_of_another_model(void **state)
     close_site();
 }
 
+/* ---- several replicas of one version ---- */
+
+static void add_copy(uint32_t copy)
+{
+    const struct registry_spec spec = {.name = "a",
+                                       .path = site.path[0],
+                                       .sum = site.sum[0],
+                                       .copy = copy,
+                                       .pinned = true,
+                                       .n_ctx = 64,
+                                       .max_tasks = 1};
+    struct err e = {0};
+    if (registry_add(site.all, &spec, &e) < 0)
+        fail_msg("%s", e.msg);
+    for (int i = 0; i < 60000 && !registry_ready(site.all); i++)
+        usleep(1000);
+    assert_true(registry_ready(site.all));
+}
+
+static struct registry_model *take(const uint64_t *beginnings, uint32_t n)
+{
+    const struct registry_want want = {
+        .name = "a", .kind = SHOAL_KIND_GENERATE, .beginnings = beginnings, .n_beginnings = n};
+    struct registry_model *m = NULL;
+    struct err e = {0};
+    if (registry_get_wanted(site.all, &want, &m, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+    return m;
+}
+
+static void test_copies_share_the_work(void **state)
+{
+    const struct registry_spec none = {
+        .name = "b", .path = site.path[0], .sum = site.sum[0], .copy = 1};
+    const struct registry_service leaves = {.duty = REGISTRY_LEAVE};
+    struct registry_model *m[4];
+    struct err e = {0};
+    int rc, names = 0, versions = 0;
+    (void)state;
+    open_site();
+    assert_int_equal(registry_add(site.all, &none, &e), SHOAL_EINVAL); /* of nothing */
+    add(0, false);
+    add_copy(1);
+    registry_each(site.all, count_one, &names);
+    registry_each_version(site.all, count_one, &versions);
+    assert_int_equal(names, 1);
+    assert_int_equal(versions, 2);
+    for (int i = 0; i < 4; i++)
+        m[i] = take(NULL, 0);
+    assert_int_equal(m[0]->copy + m[1]->copy, 1); /* in turn */
+    assert_int_equal(m[2]->copy + m[3]->copy, 1);
+    assert_true(registry_engine(m[0]) != registry_engine(m[1]));
+    assert_int_equal(m[0]->slot->family, m[1]->slot->family);
+    for (int i = 0; i < 4; i++)
+        registry_put(m[i]);
+    assert_int_equal(registry_set_service(site.all, "a", site.sum[0], &leaves, &e), 0);
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), -1); /* the duty is that of all */
+    assert_int_equal(registry_remove_copy(site.all, "a", site.sum[0], 0, &e), SHOAL_ENOTFOUND);
+    assert_int_equal(registry_remove_copy(site.all, "a", site.sum[0], 1, &e), 0);
+    versions = 0;
+    registry_each_version(site.all, count_one, &versions);
+    assert_int_equal(versions, 1);
+    add_copy(1);
+    assert_int_equal(registry_remove_version(site.all, "a", site.sum[0], &e), 0);
+    versions = 0;
+    registry_each_version(site.all, count_one, &versions);
+    assert_int_equal(versions, 0); /* with its copies */
+    close_site();
+}
+
+/* The copy that has read most of a prompt gets it again, but not at any price. */
+static void test_a_conversation_stays_with_its_copy(void **state)
+{
+    static const uint64_t first[] = {11, 12}, longer[] = {11, 12, 13}, other[] = {11, 99};
+    struct registry_model *busy[5];
+    uint32_t on[2] = {0, 0};
+    (void)state;
+    open_site();
+    add(0, false);
+    add_copy(1);
+    busy[0] = take(other, 2);
+    busy[1] = take(NULL, 0);
+    registry_put(busy[0]); /* the other copy is the least busy one now */
+    busy[0] = take(first, 2);
+    assert_int_equal(busy[0]->copy, 0); /* it has read the beginning of it */
+    registry_put(busy[0]);
+    registry_put(busy[1]);
+    busy[1] = take(NULL, 0); /* at the first, as both are idle */
+    assert_int_equal(busy[1]->copy, 0);
+    busy[0] = take(longer, 3); /* an idle one is there, and yet */
+    assert_int_equal(busy[0]->copy, 0);
+    registry_put(busy[0]);
+    registry_put(busy[1]);
+    for (int i = 0; i < 5; i++) {
+        busy[i] = take(longer, 3);
+        on[busy[i]->copy]++;
+    }
+    assert_true(on[0] >= 2 && on[1] >= 1);
+    for (int i = 0; i < 5; i++)
+        registry_put(busy[i]);
+    close_site();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +357,8 @@ int main(void)
         cmocka_unit_test(test_share),
         cmocka_unit_test(test_other_bytes_are_not_loaded),
         cmocka_unit_test(test_file_of_another_model),
+        cmocka_unit_test(test_copies_share_the_work),
+        cmocka_unit_test(test_a_conversation_stays_with_its_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -539,11 +539,15 @@ static void test_vector_ops_equal_scalar(void **state)
             SAME("widen F16", widen(y, KERN_F16, halves, n));
             SAME("widen BF16", widen(y, KERN_BF16, halves, n));
             SAME("scale", scale(y, 0.37f, n));
+            SAME("mul", mul(y, x, w, n));
+            SAME("mul_add", mul_add(y, w, b, n));
+            SAME("silu", silu(y, x, n));
             SAME("silu_mul", silu_mul(y, x, w, n));
             SAME("gelu_mul", gelu_mul(y, x, w, n));
             SAME("gelu", gelu(y, x, n));
             SAME("gelu_erf", gelu_erf(y, x, n));
             SAME("relu", relu(y, x, n));
+            SAME("leaky_relu", leaky_relu(y, x, 0.1f, n));
             SAME("tanh", tanh(y, x, n));
             SAME("sigmoid", sigmoid(y, x, n));
             if (n >= 16 && n % 16 == 0) {
@@ -577,6 +581,9 @@ static void test_vector_ops_equal_scalar(void **state)
     kern_scalar.silu_mul(y, x, one, 3);
     for (int i = 0; i < 3; i++)
         assert_true(fabs((double)y[i] - (double)x[i] / (1 + exp(-(double)x[i]))) < 1e-5);
+    kern_scalar.silu(y, x, 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(fabs((double)y[i] - (double)x[i] / (1 + exp(-(double)x[i]))) < 1e-5);
     kern_scalar.gelu(y, x, 3);
     for (int i = 0; i < 3; i++) {
         double v = (double)x[i];
@@ -593,6 +600,68 @@ static void test_vector_ops_equal_scalar(void **state)
         assert_true(fabs((double)got - 1 / (1 + exp(-(double)in))) < 5e-7);
         kern_scalar.relu(&got, &in, 1);
         assert_true(got == (in > 0 ? in : 0));
+    }
+}
+
+/* Three tokens of both recurrences in double; delta: the gated delta rule. */
+static void recur_in_double(bool delta, double *h, double *y, const float *x, const float *b,
+                            const float *c, uint32_t n_state, uint32_t n, double rate, double decay)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double known = 0;
+        y[i] = 0;
+        for (uint32_t j = 0; j < n_state; j++) {
+            h[j * n + i] *= decay;
+            known += h[j * n + i] * (double)b[j];
+        }
+        const double news = delta ? ((double)x[i] - known) * rate : (double)x[i] * rate;
+        for (uint32_t j = 0; j < n_state; j++) {
+            h[j * n + i] += (double)b[j] * news;
+            y[i] += h[j * n + i] * (double)c[j];
+        }
+    }
+}
+
+static void test_recurrences_equal_scalar_and_double(void **state)
+{
+    (void)state;
+    enum { STATES = 20, MOST = 64, TOKENS_OF_IT = 3 };
+    static const uint32_t sizes[] = {1, 16, 24, 64};
+    const struct kern_ops *sets[8];
+    const size_t n_sets = sets_to_test(sets);
+    for (size_t z = 0; z < 2 * sizeof(sizes) / sizeof(sizes[0]); z++) {
+        const uint32_t n = sizes[z / 2];
+        const bool delta = z % 2;
+        float x[TOKENS_OF_IT][MOST], b[TOKENS_OF_IT][STATES], c[TOKENS_OF_IT][STATES];
+        float want[STATES * MOST] = {0}, out[TOKENS_OF_IT][MOST] = {{0}};
+        double exact[STATES * MOST] = {0}, sum[MOST];
+        for (uint32_t t = 0; t < TOKENS_OF_IT; t++) {
+            for (uint32_t i = 0; i < n; i++)
+                x[t][i] = rng_float();
+            for (uint32_t j = 0; j < STATES; j++) {
+                b[t][j] = rng_float() * 0.3f;
+                c[t][j] = rng_float();
+            }
+            if (delta)
+                kern_scalar.delta_step(want, out[t], x[t], b[t], c[t], STATES, n, 0.7f, 0.9f);
+            else
+                kern_scalar.ssm_step(want, out[t], x[t], b[t], c[t], STATES, n, 0.7f, 0.9f);
+            recur_in_double(delta, exact, sum, x[t], b[t], c[t], STATES, n, (double)0.7f,
+                            (double)0.9f);
+            for (uint32_t i = 0; i < n; i++)
+                assert_true(fabs((double)out[t][i] - sum[i]) < 1e-5);
+        }
+        for (size_t s = 0; s < n_sets; s++) {
+            float h[STATES * MOST] = {0}, got[MOST] = {0};
+            for (uint32_t t = 0; t < TOKENS_OF_IT; t++) {
+                if (delta)
+                    sets[s]->delta_step(h, got, x[t], b[t], c[t], STATES, n, 0.7f, 0.9f);
+                else
+                    sets[s]->ssm_step(h, got, x[t], b[t], c[t], STATES, n, 0.7f, 0.9f);
+                expect_same(sets[s]->name, "recurrence", got, out[t], n);
+            }
+            expect_same(sets[s]->name, "state", h, want, (size_t)STATES * n);
+        }
     }
 }
 
@@ -857,6 +926,7 @@ int main(void)
         cmocka_unit_test(test_rope_turns_pairs),
         cmocka_unit_test(test_integer_products),
         cmocka_unit_test(test_vector_ops_equal_scalar),
+        cmocka_unit_test(test_recurrences_equal_scalar_and_double),
         cmocka_unit_test(test_attention_equals_scalar_and_double),
         cmocka_unit_test(test_full_attention_equals_scalar_and_double),
     };

@@ -277,6 +277,30 @@ static void test_stuck_and_lost(void **state)
     things_destroy(k.t);
 }
 
+/* A signal that moved again was not dead: only a run twice as long is reported again. */
+static void test_runs_that_end_are_no_fault_again(void **state)
+{
+    struct kit k;
+    uint32_t raised = 0;
+    (void)state;
+    open_kit(&k);
+    uint32_t s = add(&k, vibration());
+    calm(&k, s, 600);
+    for (int n = 0; n < 8; n++) {
+        for (int i = 0; i < 25; i++)
+            second(&k, s, 2.5);
+        calm(&k, s, 200);
+    }
+    for (uint32_t i = 0; i < k.n; i++)
+        raised += k.events[i].change == ALARM_RAISED && k.events[i].kind == ALARM_STUCK;
+    assert_int_equal(raised, 1);
+    for (int i = 0; i < 60; i++)
+        second(&k, s, 2.5);
+    assert_int_equal(k.events[k.n - 1].change, ALARM_RAISED);
+    assert_int_equal(k.events[k.n - 1].kind, ALARM_STUCK);
+    things_destroy(k.t);
+}
+
 /* Half a day of normal values: no more than the configured false alarms. */
 static void test_quiet_times_stay_quiet(void **state)
 {
@@ -775,6 +799,7 @@ int main(void)
         cmocka_unit_test(test_a_slow_drift),
         cmocka_unit_test(test_a_pattern_soon_after_the_start),
         cmocka_unit_test(test_stuck_and_lost),
+        cmocka_unit_test(test_runs_that_end_are_no_fault_again),
         cmocka_unit_test(test_quiet_times_stay_quiet),
         cmocka_unit_test(test_other_channels_are_mentioned),
         cmocka_unit_test(test_bad_late_double_and_skewed_readings),

@@ -1,12 +1,12 @@
-/* trace.h - what happened in a test, written down: requests and events with every field but times
- * and addresses.  tests/data/traces/NAME.txt holds what is expected; SHOAL_GOLDEN=1 writes a new
- * one, and the commit shows what changed.
+/* golden_trace.h - what happened in a test, written down: requests and events with every field but
+ * times and addresses.  tests/data/traces/NAME.txt holds what is expected; SHOAL_GOLDEN=1 writes a
+ * new one, and the commit shows what changed.
  *
- * Include it after cmocka.h.  Nothing is written until trace_begin.
+ * Include it after cmocka.h.  Nothing is written until golden_begin.
  *
  * Thread: one. */
-#ifndef SHOAL_TESTS_TRACE_H
-#define SHOAL_TESTS_TRACE_H
+#ifndef SHOAL_TESTS_GOLDEN_TRACE_H
+#define SHOAL_TESTS_GOLDEN_TRACE_H
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,43 +18,43 @@
 #include "flow/routing_choice.h"
 #include "flow/sink.h"
 
-static struct buf trace_text;
+static struct buf golden_text;
 static bool trace_on;
 
-static inline void trace_begin(void)
+static inline void golden_begin(void)
 {
-    buf_init(&trace_text, 1 << 22);
+    buf_init(&golden_text, 1 << 22);
     trace_on = true;
 }
 
 /* Pseudonyms are random: [email-89fa44bd] becomes [email-xxxxxxxx]. */
 static inline void trace_hide_marks(void)
 {
-    for (char *p = strchr(trace_text.data, '-'); p; p = strchr(p + 1, '-'))
+    for (char *p = strchr(golden_text.data, '-'); p; p = strchr(p + 1, '-'))
         if (strspn(p + 1, "0123456789abcdef") == 8 && p[9] == ']')
             memset(p + 1, 'x', 8);
 }
 
 /* Compares with what is expected, or writes that. */
-static inline void trace_end(const char *name)
+static inline void golden_end(const char *name)
 {
     char path[512];
     struct err e;
     struct buf want;
     snprintf(path, sizeof(path), "%s/traces/%s.txt", SHOAL_TEST_DATA, name);
     trace_on = false;
-    assert_int_equal(trace_text.rc, 0);
+    assert_int_equal(golden_text.rc, 0);
     trace_hide_marks();
     if (getenv("SHOAL_GOLDEN")) {
         FILE *f = fopen(path, "w");
         assert_non_null(f);
-        assert_int_equal(fwrite(trace_text.data, 1, trace_text.len, f), trace_text.len);
+        assert_int_equal(fwrite(golden_text.data, 1, golden_text.len, f), golden_text.len);
         fclose(f);
     } else {
         buf_init(&want, 1 << 22);
         if (file_read(path, &want, &e) < 0)
             print_error("%s\n", e.msg);
-        const char *a = buf_str(&want), *b = buf_str(&trace_text);
+        const char *a = buf_str(&want), *b = buf_str(&golden_text);
         unsigned line = 1;
         for (; *a && *a == *b; a++, b++)
             line += *a == '\n';
@@ -68,7 +68,7 @@ static inline void trace_end(const char *name)
         assert_true(same);
         buf_fini(&want);
     }
-    buf_fini(&trace_text);
+    buf_fini(&golden_text);
 }
 
 __attribute__((format(printf, 1, 2))) static inline void trace(const char *format, ...)
@@ -80,7 +80,7 @@ __attribute__((format(printf, 1, 2))) static inline void trace(const char *forma
     va_start(ap, format);
     vsnprintf(text, sizeof(text), format, ap);
     va_end(ap);
-    buf_puts(&trace_text, text);
+    buf_puts(&golden_text, text);
 }
 
 /* ---- requests ---- */
@@ -203,7 +203,7 @@ static inline void trace_done(const char *what, const struct sink *s, const stru
     trace_choice(s->routed);
 }
 
-static inline void trace_fail(const struct failure *f)
+static inline void trace_failure(const struct failure *f)
 {
     trace("fail kind=%d code=%d param=%s reason=%s retry=%u: %s\n", (int)f->kind, f->code,
           f->param ? f->param : "-", f->reason ? f->reason : "-", f->retry_after_s, f->message);
