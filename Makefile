@@ -1,7 +1,7 @@
 # A front end for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-manual conformance-ollama conformance-python conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster schedulers fmt clean test-cuda
+.PHONY: all conformance-llama-server conformance-manual conformance-ollama conformance-python conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster demo-voice schedulers fmt clean test-cuda
 all: build
 
 help: ## show this list
@@ -24,7 +24,7 @@ help: ## show this list
 	@echo "  SEED=N       what make chaos does to whom, and when; which lines make mutate changes (a random one, which is printed)"
 	@echo "  SOAK=N       minutes of mixed load on the release build in make nightly (120)"
 	@echo "  TESTS=...    what make test runs: arguments of ctest, for example '-R serve' (all);"
-	@echo "               with make mutate: unit, quick (and integration tests of up to 10 s) or all (quick)"
+	@echo "               with make mutate: near, unit, quick (and integration tests of up to 10 s) or all (quick)"
 
 deps: ## install the Debian packages that the build needs
 	@tools/install-deps build
@@ -33,8 +33,8 @@ configure: deps
 	@cmake --preset release >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
 	@rm -f build.log
 
-build: configure ## build everything in build/ (the default)
-	@cmake --build build
+build: configure ## build the program and the library in build/ (the default)
+	@cmake --build build --target shoal shoal_lib shoal_static pages
 
 install: deps ## install the program, the library, the models and the manual
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
@@ -96,8 +96,9 @@ nightly: ## mixed load, chaos and elections under AddressSanitizer, then two hou
 	@tools/install-deps test
 	@SOAK=$(or $(SOAK),120) tools/run-nightly $(DURATION)
 
-bench: build ## run the benchmarks, with the peers beside us
+bench: configure ## run the benchmarks, with the peers beside us
 	@tools/install-deps bench
+	@cmake --build build
 	@bench/run $(BENCH)
 
 run: configure ## start the server with the models of this repository, a simulated plant and a house
@@ -105,9 +106,14 @@ run: configure ## start the server with the models of this repository, a simulat
 	@tools/run-demo
 
 demo-cluster: configure ## start three nodes and a gateway here, kill the node that is streaming, and see the text continue
-	@tools/install-deps test
+	@tools/install-deps demo
 	@cmake --build build --target shoal
 	@tools/demo-cluster
+
+demo-voice: configure ## speak a command to a satellite, kill the recognizer in the middle of it, and see it carried out over MQTT
+	@tools/install-deps demo
+	@cmake --build build --target shoal
+	@tools/demo-voice
 
 schedulers: configure ## test the image, the Compose file, the systemd units and the Helm chart for real; builds Kubernetes first (root, 40 minutes once)
 	@tools/install-deps schedulers

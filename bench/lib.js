@@ -178,6 +178,11 @@ async function withSpinners(n, work) {
 
 // The file of a shape with weights of a type; the engine benchmark's driver makes it if it does not exist.
 function modelFile(shape, type) {
+  for (const program of ["build/bench/bench_engine", "build/make_shapes"])
+    if (!fs.existsSync(path.join(ROOT, program))) {
+      console.error(`${program} does not exist: run make first, or make bench BENCH='PART OPTION ...', which builds it`);
+      process.exit(1);
+    }
   const argv = ["--files", "--shapes", shape, "--types", type];
   return path.join(ROOT, execFileSync(path.join(ROOT, "build/bench/bench_engine"), argv,
     { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] }).trim());

@@ -134,7 +134,7 @@ async function peer(port, sensors) {
 // F1 of events on the machines that nothing was chosen on: ours beside the best of the plain methods.
 function detector(folder, rows) {
   const file = path.join(dir, "detectors.json");
-  execFileSync(venv(), [path.join(ROOT, "training/detectors.py"), "--data", folder, "--shoal", shoal, "--defaults", "--sets", "nab,skab,cmapss,tep",
+  execFileSync(venv(), [path.join(ROOT, "training/detectors.py"), "--data", folder, "--shoal", shoal, "--defaults", "--sets", "nab,skab,cmapss,tep,asd,smd,batadal",
     "--json", file], { stdio: ["ignore", "inherit", "inherit"] });
   const judged = JSON.parse(fs.readFileSync(file, "utf8")).filter((r) => r.part === "judged");
   for (const set of [...new Set(judged.map((r) => r.set))]) {

@@ -24,6 +24,7 @@ from safetensors.torch import load_file  # noqa: E402
 
 OUT = ROOT / "tests/data/encoders"
 LENGTHS = [20, 1, 33, 2, 7, 48]
+LONG = [150, 3, 140]  # beyond a window, the last bucket and a block of queries
 TEXT = "The old harbour wakes: gulls argue, the ropes creak and 27 boats wait for the tide. Go? asks Ana."
 
 BERT = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96,
@@ -32,6 +33,10 @@ BERT = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermed
 ODD = dict(hidden_size=40, num_hidden_layers=2, num_attention_heads=2, intermediate_size=72,
            max_position_embeddings=50, vocab_size=120, pad_token_id=1)
 DISTIL = dict(dim=64, n_layers=2, n_heads=2, hidden_dim=128, max_position_embeddings=64, vocab_size=120)
+DEBERTA = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96, vocab_size=120, pad_token_id=0,
+               max_position_embeddings=64, relative_attention=True, pos_att_type=["p2c", "c2p"])
+MODERN = dict(hidden_size=64, num_hidden_layers=4, num_attention_heads=4, intermediate_size=96, max_position_embeddings=256,
+              vocab_size=120, pad_token_id=0, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3, local_attention=16)
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 BIOES = ["O", "B-X", "I-X", "E-X", "S-X"]
 
@@ -53,6 +58,26 @@ MODELS = {
     "roberta": (tf.RobertaModel, tf.RobertaConfig(**ODD, type_vocab_size=1)),
     "roberta-cls": (tf.RobertaForSequenceClassification,
                     tf.RobertaConfig(**ODD, type_vocab_size=1, **labels(["LABEL_0"]))),
+    "xlmr-rank": (tf.XLMRobertaForSequenceClassification,
+                  tf.XLMRobertaConfig(**{**ODD, "layer_norm_eps": 1e-5}, type_vocab_size=1, **labels(["LABEL_0"]))),
+    "electra-rank": (tf.ElectraForSequenceClassification, tf.ElectraConfig(**BERT, embedding_size=32, **labels(["LABEL_0"]))),
+    "albert-rank": (tf.AlbertForSequenceClassification,
+                    tf.AlbertConfig(**{**BERT, "num_hidden_layers": 4}, num_hidden_groups=2, embedding_size=24,
+                                    hidden_act="gelu_new", **labels(["LABEL_0"]))),
+    "mpnet": (tf.MPNetModel, tf.MPNetConfig(**{**ODD, "max_position_embeddings": 162})),
+    "mpnet-rank": (tf.MPNetForSequenceClassification, tf.MPNetConfig(**ODD, **labels(["LABEL_0"]))),
+    # 8 buckets for 63 distances; the second: matrices of its own for positions, absolute ones too, a row for each distance
+    "deberta-rank": (tf.DebertaV2ForSequenceClassification,
+                     tf.DebertaV2Config(**DEBERTA, position_buckets=8, share_att_key=True, norm_rel_ebd="layer_norm",
+                                        position_biased_input=False, type_vocab_size=0, **labels(["LABEL_0"]))),
+    "deberta-tag": (tf.DebertaV2ForTokenClassification,
+                    tf.DebertaV2Config(**{**DEBERTA, "pos_att_type": ["c2p"]}, share_att_key=False, max_relative_positions=20,
+                                       type_vocab_size=2, dtype="float16", **labels(TAGS))),
+    "modernbert": (tf.ModernBertModel, tf.ModernBertConfig(**{**MODERN, "local_attention": 8}, norm_bias=True, attention_bias=True, mlp_bias=True)),
+    "modernbert-rank": (tf.ModernBertForSequenceClassification,
+                        tf.ModernBertConfig(**MODERN, dtype="bfloat16", **labels(["LABEL_0"]))),
+    "modernbert-mean": (tf.ModernBertForSequenceClassification,
+                        tf.ModernBertConfig(**MODERN, classifier_pooling="mean", classifier_bias=True, **labels(["a", "b"]))),
     "roberta-tag": (tf.RobertaForTokenClassification, tf.RobertaConfig(**ODD, type_vocab_size=1, **labels(BIOES))),
 }
 
@@ -61,7 +86,7 @@ def randomize(model, rng):
     """Makes weights as uneven as trained ones, so that every part of the computation matters."""
     with torch.no_grad():
         for name, p in model.named_parameters():
-            norm = "LayerNorm.weight" in name or "layer_norm.weight" in name
+            norm = any(n in name for n in ("LayerNorm.weight", "layer_norm.weight", "norm.weight"))
             spread = 0.1 if p.ndim == 1 else 0.5 if "embeddings" in name else 1.2 / p.shape[-1] ** 0.5
             p.copy_(torch.tensor(rng.normal(1.0 if norm else 0.0, spread, p.shape), dtype=p.dtype))
 
@@ -94,18 +119,20 @@ def make(name):
     rng = np.random.default_rng([SEED, *name.encode()])
     model = kind(config).eval()
     randomize(model, rng)
-    model = model.to(config.dtype or torch.float32)
+    for p in model.parameters():  # not the buffers: a table of rotations stays exact
+        p.data = p.data.to(config.dtype or torch.float32)
     folder = OUT / name
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder)
-    if "roberta" not in name:
+    if not any(n in name for n in ("roberta", "xlmr", "mpnet", "deberta", "albert")):
         (folder / "vocab.txt").write_text("\n".join(word_pieces(config.vocab_size)) + "\n")
         (folder / "tokenizer_config.json").write_text(
             json.dumps({"do_lower_case": True, "tokenizer_class": "BertTokenizer"}) + "\n")
     model = model.double()
     n_types = getattr(config, "type_vocab_size", 0)
     ids, types, hidden, pooled, logits = [], [], [], [], []
-    for n in LENGTHS:
+    lengths = LONG if getattr(config, "max_position_embeddings", 0) > 150 else LENGTHS
+    for n in lengths:
         i = [int(v) for v in rng.integers(5, config.vocab_size, n)]
         t = [int(j > n // 2) for j in range(n)] if n_types > 1 else None
         h, p, g = run(model, i, t)
@@ -116,7 +143,7 @@ def make(name):
             pooled.append(p[None])
         if g is not None:
             logits.append(np.atleast_2d(g))
-    sections = [("lengths", np.array(LENGTHS, "<u4")), ("tokens", np.array(ids, "<u4")),
+    sections = [("lengths", np.array(lengths, "<u4")), ("tokens", np.array(ids, "<u4")),
                 ("types", np.array(types, "|u1")), ("hidden", np.concatenate(hidden).astype("<f4"))]
     if pooled:
         sections.append(("pooled", np.concatenate(pooled).astype("<f4")))

@@ -204,6 +204,51 @@ def gemma3(d, window, scale=None):
                          "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}})))
 
 
+def like_llama(kind, d, theta=10000.0, rope=None, width=True, **more):
+    """A model whose settings are called like Llama's."""
+    ctx = more.pop("max_ctx", 2048)
+    c = base_config(d, rope_parameters={"rope_type": "default", "rope_theta": theta, **(rope or {})},
+                    **more)
+    c["max_position_embeddings"] = ctx
+    if not width:
+        del c["head_dim"]
+    return getattr(transformers, kind + "ForCausalLM")(getattr(transformers, kind + "Config")(**c))
+
+
+def qwen35(d):
+    """Twice as many value heads as key heads."""
+    return transformers.Qwen3_5ForCausalLM(transformers.Qwen3_5TextConfig(**base_config(
+        d, tie_word_embeddings=True, rms_norm_eps=1e-6, linear_conv_kernel_dim=4, linear_key_head_dim=16,
+        linear_value_head_dim=16, linear_num_key_heads=2, linear_num_value_heads=4,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000000.0, "partial_rotary_factor": 0.25,
+                         "mrope_section": [2, 1, 1], "mrope_interleaved": True})))
+
+
+class GroupedNorm(torch.nn.Module):
+    """The norm of Mamba-2 in groups, as mamba_ssm and llama.cpp have it; transformers has one group."""
+
+    def __init__(self, norm, groups):
+        super().__init__()
+        self.weight, self.eps, self.groups = norm.weight, norm.variance_epsilon, groups
+
+    def forward(self, x, gate):
+        x = x.float() * torch.nn.functional.silu(gate.float())
+        y = x.reshape(*x.shape[:-1], self.groups, -1)
+        y = y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + self.eps)
+        return self.weight * y.reshape(x.shape)
+
+
+def mamba2(d, heads, groups):
+    """d: (hidden, layers, vocab)"""
+    model = transformers.Mamba2ForCausalLM(transformers.Mamba2Config(
+        hidden_size=d[0], num_hidden_layers=d[1], vocab_size=d[2], num_heads=heads, head_dim=2 * d[0] // heads,
+        state_size=24, n_groups=groups, conv_kernel=4, expand=2, tie_word_embeddings=True, pad_token_id=None,
+        bos_token_id=1, eos_token_id=2))
+    for layer in model.backbone.layers:
+        layer.mixer.norm = GroupedNorm(layer.mixer.norm, groups)
+    return model
+
+
 LLAMA3_ROPE = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
                "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 QUANT_DIMS = (256, 512, 1, 4, 1, 64, 288)
@@ -227,6 +272,63 @@ MODELS = {
     "gemma3": (lambda: gemma3((48, 96, 7, 2, 1, 32, 320), 12), "gemma3", TYPE.F16, "gemma", {}),
     "gemma3-scaled": (lambda: gemma3((32, 64, 6, 2, 1, 32, 320), 12, 8.0), "gemma3", TYPE.F16,
                       "gemma", {}),
+    "qwen2-yarn": (lambda: like_llama("Qwen2", (32, 64, 2, 2, 1, 16, 300), 10000.0, {
+        "rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 256}, False,
+        tie_word_embeddings=True, use_sliding_window=False), "qwen2", TYPE.F16, "qwen2", {}),
+    "phi-longrope": (lambda: like_llama("Phi3", (32, 64, 2, 2, 1, 16, 300), 10000.0, {
+        "rope_type": "longrope", "partial_rotary_factor": 0.75, "factor": 4.0,
+        "short_factor": [1.0, 1.1, 1.2, 1.4, 1.6, 1.9], "long_factor": [1.5, 2, 3, 4, 5, 6]}, False,
+        tie_word_embeddings=True, sliding_window=None, rms_norm_eps=1e-5,
+        original_max_position_embeddings=2048, max_ctx=8192), "phi3", TYPE.F16, "gpt-2", {}),
+    "smollm3": (lambda: like_llama("SmolLM3", (32, 64, 5, 2, 1, 16, 300), 5000000.0, width=False,
+                                   tie_word_embeddings=True, use_sliding_window=False),
+                "smollm3", TYPE.F16, "llama-bpe", {}),
+    "granite": (lambda: like_llama("Granite", (32, 64, 2, 2, 1, 16, 300), width=False,
+                                   tie_word_embeddings=True, embedding_multiplier=3.0,
+                                   residual_multiplier=0.22, attention_multiplier=0.25,
+                                   logits_scaling=4.0), "granite", TYPE.F16, "llama-bpe", {}),
+    "olmo2": (lambda: like_llama("Olmo2", (32, 64, 2, 2, 1, 16, 300), 500000.0, width=False,
+                                 rms_norm_eps=1e-6), "olmo2", TYPE.F16, "gpt-2", {}),
+    "exaone4": (lambda: like_llama("Exaone4", (32, 64, 2, 2, 1, 16, 300), 1000000.0,
+                                   sliding_window=None, tie_word_embeddings=True,
+                                   layer_types=["full_attention"] * 2),
+                "exaone4", TYPE.F16, "gpt-2", {}),
+    "ernie4_5": (lambda: like_llama("Ernie4_5", (32, 64, 2, 2, 1, 16, 320), 500000.0,
+                                    tie_word_embeddings=True), "ernie4_5", TYPE.BF16, "spm", {}),
+    "hunyuan": (lambda: like_llama("HunYuanDenseV1", (32, 64, 2, 2, 1, 16, 300),
+                                   tie_word_embeddings=True), "hunyuan-dense", TYPE.BF16, "gpt-2", {}),
+    "gptneox": (lambda: like_llama("GPTNeoX", (32, 64, 2, 2, 2, 16, 300), rope={
+        "partial_rotary_factor": 0.25}, width=False, use_parallel_residual=True,
+        tie_word_embeddings=False), "gptneox", TYPE.F16, "gpt-2", {}),
+    "stablelm": (lambda: like_llama("StableLm", (32, 64, 2, 2, 1, 16, 300), rope={
+        "partial_rotary_factor": 0.25}, width=False, use_qkv_bias=True), "stablelm", TYPE.F16,
+        "gpt-2", {}),
+    "gemma2": (lambda: like_llama("Gemma2", (32, 64, 3, 2, 1, 16, 320), sliding_window=12,
+                                  query_pre_attn_scalar=16, attn_logit_softcapping=2.0,
+                                  final_logit_softcapping=3.0, tie_word_embeddings=True),
+               "gemma2", TYPE.F16, "gemma", {}),
+    "lfm2": (lambda: like_llama("Lfm2", (32, 96, 4, 2, 1, 16, 300), 1000000.0, width=False, norm_eps=1e-5,
+                                block_auto_adjust_ff_dim=False, tie_word_embeddings=True, conv_L_cache=3,
+                                layer_types=["conv", "full_attention", "conv", "conv"]),
+             "lfm2", TYPE.F16, "llama-bpe", {}),
+    "mamba2": (lambda: mamba2((32, 2, 300), heads=4, groups=2), "mamba2", TYPE.F16, "gpt-2", {}),
+    "granitehybrid": (lambda: like_llama(
+        "GraniteMoeHybrid", (32, 64, 3, 2, 1, 16, 300), width=False, tie_word_embeddings=True,
+        embedding_multiplier=3.0, residual_multiplier=0.22, attention_multiplier=0.25, logits_scaling=4.0,
+        num_local_experts=0, shared_intermediate_size=64, mamba_n_heads=4, mamba_d_head=16, mamba_d_state=24,
+        mamba_n_groups=1, mamba_d_conv=4, mamba_expand=2, position_embedding_type="nope",
+        layer_types=["linear_attention", "full_attention", "linear_attention"]),
+        "granitehybrid", TYPE.F16, "llama-bpe", {}),
+    "qwen35": (lambda: qwen35((32, 64, 4, 2, 1, 32, 300)), "qwen35", TYPE.F16, "qwen2", {}),
+    "qwen3moe": (lambda: like_llama("Qwen3Moe", (32, 64, 2, 4, 2, 16, 300), 1000000.0, tie_word_embeddings=False,
+                                    num_experts=8, num_experts_per_tok=3, moe_intermediate_size=24,
+                                    norm_topk_prob=True), "qwen3moe", TYPE.F16, "qwen2", {}),
+    "olmoe": (lambda: like_llama("Olmoe", (32, 48, 2, 2, 2, 16, 300), width=False, num_experts=6,
+                                 num_experts_per_tok=2, norm_topk_prob=False), "olmoe", TYPE.F16, "gpt-2", {}),
+    "granitemoe": (lambda: like_llama("GraniteMoe", (32, 48, 2, 2, 1, 16, 300), width=False,
+                                      tie_word_embeddings=True, embedding_multiplier=3.0, residual_multiplier=0.22,
+                                      attention_multiplier=0.25, logits_scaling=4.0, num_local_experts=5,
+                                      num_experts_per_tok=2), "granitemoe", TYPE.F16, "llama-bpe", {}),
     # each tensor class in its own type; the values are in README.md
     "quant-a": (lambda: llama(QUANT_DIMS, tie_word_embeddings=True), "llama", TYPE.F32, "llama-bpe",
                 {"types": ("q8_0", "q4_0", "q6_k")}),
@@ -242,7 +344,8 @@ MODELS = {
 
 def fill(model, kind, seed_name):
     """Random weights, each from its own name, that survive the file's type without loss."""
-    gemma = "Gemma" in type(model).__name__
+    gemma = "Gemma" in type(model).__name__  # norms are stored less 1
+    less = gemma or "Qwen3_5" in type(model).__name__
     with torch.no_grad():
         for name, p in model.named_parameters():
             rng = np.random.default_rng([SEED, zlib.crc32(f"{seed_name}/{name}".encode())])
@@ -250,7 +353,7 @@ def fill(model, kind, seed_name):
             if p.ndim == 1:
                 x *= 0.2
                 if "norm" in name or "ln_" in name:
-                    x += 0.0 if gemma or name.endswith("bias") else 1.0
+                    x += 0.0 if (less and "linear_attn" not in name) or name.endswith("bias") else 1.0
             elif "embed" in name or "wte" in name or "wpe" in name:
                 # small where it is also the output matrix: otherwise each token would predict itself
                 tied = getattr(model.config, "tie_word_embeddings", False) and "wpe" not in name
@@ -258,7 +361,12 @@ def fill(model, kind, seed_name):
             else:
                 fan_in = p.shape[0] if "Conv1D" in str(type(owner(model, name))) else p.shape[1]
                 x *= 1 / np.sqrt(fan_in)
-            if p.ndim > 1 and kind != TYPE.F32:
+            if p.ndim == 3 and "expert" in name:
+                x *= np.sqrt(p.shape[1] / p.shape[2])
+                x = x if kind == TYPE.F32 else gguf.quants.dequantize(gguf.quants.quantize(x, kind), kind)
+            elif p.ndim == 3:  # a convolution: F32 in files
+                x *= np.sqrt(p.shape[1] / p.shape[2])
+            elif p.ndim > 1 and kind != TYPE.F32:
                 x = gguf.quants.dequantize(gguf.quants.quantize(x, kind), kind)
             p.copy_(torch.from_numpy(x))
     return model.eval()
@@ -290,13 +398,53 @@ BLOCK_NAMES = {
     "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down",
     "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv",
     "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
+    "self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
+    "self_attn.query_layernorm": "attn_q_norm", "self_attn.key_layernorm": "attn_k_norm",
+    "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output",
+    "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down",
+    "operator_norm": "attn_norm", "ffn_norm": "ffn_norm", "self_attn.out_proj": "attn_output",
+    "self_attn.q_layernorm": "attn_q_norm", "self_attn.k_layernorm": "attn_k_norm",
+    "feed_forward.w1": "ffn_gate", "feed_forward.w3": "ffn_up", "feed_forward.w2": "ffn_down",
+    "norm": "attn_norm", "shared_mlp.input_linear": "ffn_gate_up", "shared_mlp.output_linear": "ffn_down",
+    **{f"{block}.{k}": v for block in ("mixer", "mamba") for k, v in {
+        "in_proj": "ssm_in", "conv1d": "ssm_conv1d", "norm": "ssm_norm", "out_proj": "ssm_out"}.items()},
+    **{f"linear_attn.{k}": v for k, v in {
+        "in_proj_qkv": "attn_qkv", "in_proj_z": "attn_gate", "in_proj_b": "ssm_beta", "in_proj_a": "ssm_alpha",
+        "conv1d": "ssm_conv1d", "norm": "ssm_norm", "out_proj": "ssm_out"}.items()},
+    "mlp.gate": "ffn_gate_inp", "block_sparse_moe.router": "ffn_gate_inp",
+    "conv.conv": "shortconv.conv", "conv.in_proj": "shortconv.in_proj", "conv.out_proj": "shortconv.out_proj",
 }
 GEMMA_NAMES = {"post_attention_layernorm": "post_attention_norm",
                "pre_feedforward_layernorm": "ffn_norm",
                "post_feedforward_layernorm": "post_ffw_norm"}
 TOP_NAMES = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output",
              "final_layernorm": "output_norm", "wte": "token_embd", "wpe": "position_embd",
-             "ln_f": "output_norm"}
+             "ln_f": "output_norm", "embed_in": "token_embd", "embed_out": "output",
+             "final_layer_norm": "output_norm", "embedding_norm": "token_embd_norm",
+             "embeddings": "token_embd", "norm_f": "output_norm"}
+STATE_SPACE = {"A_log": "ssm_a", "D": "ssm_d", "dt_bias": "ssm_dt.bias"}  # without a module of their own
+GEMMAS, POST_NORMS = ("gemma2", "gemma3"), ("gemma2", "gemma3", "olmo2", "exaone4")
+HYBRIDS = ("lfm2", "granitehybrid")  # attention in some layers only
+PAIRED = ("llama", "smollm3", "granite", "granitemoe")  # rotation of neighbouring pairs, which transformers lacks
+
+
+def by_turns(c, x, axis, width):
+    """Value heads from the order of their key heads to turns through all key heads: GGUF's order."""
+    x = np.moveaxis(x, axis, 0)
+    keys, n = c.linear_num_key_heads, c.linear_num_value_heads
+    y = x.reshape(keys, n // keys, width, *x.shape[1:]).swapaxes(0, 1).reshape(x.shape)
+    return np.ascontiguousarray(np.moveaxis(y, 0, axis))
+
+
+def tile_values(c, to, x):
+    width, keys = c.linear_value_head_dim, 2 * c.linear_key_head_dim * c.linear_num_key_heads
+    if to.endswith(("attn_qkv", "ssm_conv1d")):
+        return np.concatenate([x[:keys], by_turns(c, x[keys:], 0, width)])
+    if to.endswith("attn_gate"):
+        return by_turns(c, x, 0, width)
+    if to.endswith(("ssm_beta", "ssm_alpha")):
+        return by_turns(c, x, 0, 1)
+    return by_turns(c, x, 1, width) if to.endswith("ssm_out") else x
 
 
 def tensors_of(model, arch, options):
@@ -304,22 +452,52 @@ def tensors_of(model, arch, options):
     c, out = model.config, {}
     for name, p in model.named_parameters():
         x = p.detach().numpy()
-        module, suffix = name.removeprefix("model.").removeprefix("transformer.").rsplit(".", 1)
+        module, suffix = name.removeprefix("model.").removeprefix("transformer.").removeprefix(
+            "gpt_neox.").removeprefix("backbone.").rsplit(".", 1)
         parts = module.split(".")
+        if module.endswith("experts"):  # [expert][gate and up, or down]
+            to, split = f"blk.{parts[1]}.ffn_", suffix.startswith("gate_up")
+            for part, y in zip(("gate", "up"), np.split(x, 2, 1)) if split else (("down", x),):
+                out[f"{to}{part}_exps.weight"] = np.ascontiguousarray(y)
+            continue
+        if suffix in STATE_SPACE:
+            x = -np.exp(x) if suffix == "A_log" else x
+            if arch == "qwen35":
+                x = by_turns(c, x, 0, 1)
+            out[f"blk.{parts[1]}.{STATE_SPACE[suffix]}"] = (
+                x if suffix == "dt_bias" or arch == "qwen35" else x.reshape(-1, 1))
+            continue
         if parts[0] in ("layers", "h"):
             key = ".".join(parts[2:])
-            to = GEMMA_NAMES.get(key) if arch == "gemma3" else None
+            to = GEMMA_NAMES.get(key) if arch in POST_NORMS else None
             to = f"blk.{parts[1]}.{to or BLOCK_NAMES[key]}"
         else:
             to = TOP_NAMES[module]
         if "Conv1D" in str(type(owner(model, name))) and x.ndim == 2:
             x = x.T
-        if arch == "llama" and to.endswith("attn_q"):
+        if arch in PAIRED and to.endswith("attn_q"):
             x = rope_pairs(x, c.num_attention_heads)
-        if arch == "llama" and to.endswith("attn_k"):
+        if arch in PAIRED and to.endswith("attn_k"):
             x = rope_pairs(x, c.num_key_value_heads)
-        if arch == "gemma3" and to.endswith("norm"):
+        if arch in GEMMAS and to.endswith("norm"):
             x = x + np.float32(1.0)
+        if arch == "gptneox" and to.endswith("attn_qkv"):  # by head: query, key, value
+            heads = c.num_attention_heads
+            x = x.reshape(heads, 3, -1, *x.shape[1:]).swapaxes(0, 1).reshape(x.shape)
+        if x.ndim == 3:  # a convolution of each channel
+            x = x[:, 0]
+        if arch == "qwen35":
+            if to.endswith("ffn_norm"):
+                to = to.replace("ffn_norm", "post_attention_norm")
+            if to.endswith("norm") and not to.endswith("ssm_norm"):
+                x = x + np.float32(1.0)
+            x = tile_values(c, to, x)
+        if to.endswith("ssm_norm") and arch != "qwen35":
+            x = x.reshape(getattr(c, "n_groups", None) or c.mamba_n_groups, -1)
+        if to.endswith("ffn_gate_up"):
+            for i, part in enumerate(("ffn_gate", "ffn_up")):
+                out[f"{to.replace('ffn_gate_up', part)}.{suffix}"] = np.ascontiguousarray(np.split(x, 2)[i])
+            continue
         out[f"{to}.{suffix}"] = np.ascontiguousarray(x)
     if options.get("fuse_qkv"):
         for i in range(c.num_hidden_layers):
@@ -329,6 +507,8 @@ def tensors_of(model, arch, options):
     rope = getattr(c, "rope_parameters", None) or {}
     if rope.get("rope_type") == "llama3":
         out["rope_freqs.weight"] = llama3_factors(rope, c.head_dim)
+    for which in ("short", "long") if rope.get("rope_type") == "longrope" else ():
+        out[f"rope_factors_{which}.weight"] = np.array(rope[f"{which}_factor"], "<f4")
     return out
 
 
@@ -342,8 +522,29 @@ def llama3_factors(r, width):
     return np.where(wave < ctx / hi, 1, np.where(wave > ctx / lo, r["factor"], mid)).astype("<f4")
 
 
+def rope_part(c):
+    return c.rope_parameters.get("partial_rotary_factor", 1.0)
+
+
+def add_ssm(w, conv, inner, state, heads, groups):
+    w.add_ssm_conv_kernel(conv)
+    w.add_ssm_inner_size(inner)
+    w.add_ssm_state_size(state)
+    w.add_ssm_time_step_rank(heads)
+    w.add_ssm_group_count(groups)
+
+
 def add_meta(w, model, arch):
     c = model.config
+    if arch == "mamba2":
+        w.add_context_length(2**20)
+        w.add_embedding_length(c.hidden_size)
+        w.add_feed_forward_length(0)
+        w.add_head_count(0)
+        w.add_block_count(c.num_hidden_layers)
+        w.add_layer_norm_rms_eps(c.layer_norm_epsilon)
+        add_ssm(w, c.conv_kernel, c.expand * c.hidden_size, c.state_size, c.num_heads, c.n_groups)
+        return
     ctx = getattr(c, "n_positions", None) or c.max_position_embeddings
     heads, hidden = c.num_attention_heads, c.hidden_size
     w.add_context_length(ctx)
@@ -354,15 +555,32 @@ def add_meta(w, model, arch):
     if arch == "gpt2":
         w.add_layer_norm_eps(c.layer_norm_epsilon)
         return
-    w.add_head_count_kv(c.num_key_value_heads)
+    if arch == "qwen35":
+        w.add_full_attention_interval(4)
+        w.add_rope_dimension_sections([2, 1, 1, 0])
+        w.add_rope_dimension_count(int(c.head_dim * rope_part(c)))
+        add_ssm(w, c.linear_conv_kernel_dim, c.linear_value_head_dim * c.linear_num_value_heads,
+                c.linear_key_head_dim, c.linear_num_value_heads, c.linear_num_key_heads)
+    kinds = getattr(c, "layer_types", None) if arch in HYBRIDS else None
+    w.add_head_count_kv([c.num_key_value_heads * (k in ("full_attention", "attention")) for k in kinds] if kinds
+                        else getattr(c, "num_key_value_heads", heads))
     rope = c.rope_parameters
+    part = rope.get("partial_rotary_factor", 1.0)
+    if arch in ("gptneox", "stablelm"):
+        w.add_layer_norm_eps(c.layer_norm_eps)
+        w.add_parallel_residual(c.use_parallel_residual)
+        w.add_rope_dimension_count(int(part * hidden) // heads)
+        return
     if arch == "phi2":
         w.add_layer_norm_eps(c.layer_norm_eps)
         w.add_rope_dimension_count(int(rope["partial_rotary_factor"] * hidden) // heads)
         return
-    w.add_layer_norm_rms_eps(c.rms_norm_eps)
+    w.add_layer_norm_rms_eps(getattr(c, "rms_norm_eps", None) or c.norm_eps)
+    if arch == "lfm2":
+        w.add_vocab_size(c.vocab_size)
+        w.add_shortconv_l_cache(c.conv_L_cache)
     width = getattr(c, "head_dim", None) or hidden // heads
-    if width != hidden // heads or arch in ("qwen3", "gemma3"):
+    if width != hidden // heads or arch in ("qwen3", "qwen35", "gemma2", "gemma3", "ernie4_5", "hunyuan-dense"):
         w.add_key_length(width)
         w.add_value_length(width)
     if arch == "llama":
@@ -373,6 +591,42 @@ def add_meta(w, model, arch):
     if rope["rope_type"] == "linear":
         w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         w.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] in ("yarn", "longrope"):
+        w.add_rope_scaling_orig_ctx_len(rope["original_max_position_embeddings"])
+    if rope["rope_type"] == "yarn":
+        w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        w.add_rope_scaling_factor(rope["factor"])
+    if rope["rope_type"] == "longrope":
+        longer = c.max_position_embeddings / rope["original_max_position_embeddings"]
+        w.add_rope_scaling_attn_factors(
+            float(np.sqrt(1 + np.log(longer) / np.log(rope["original_max_position_embeddings"]))))
+    if arch == "phi3":
+        w.add_rope_dimension_count(int(part * hidden) // heads)
+    if arch in ("smollm3", "granite", "ernie4_5"):
+        w.add_vocab_size(c.vocab_size)
+        w.add_rope_dimension_count(width)
+    if arch == "granitehybrid":
+        w.add_vocab_size(c.vocab_size)
+        w.add_rope_dimension_count(width)
+        w.add_rope_scaling_finetuned(False)
+        add_ssm(w, c.mamba_d_conv, c.mamba_expand * hidden, c.mamba_d_state, c.mamba_n_heads, c.mamba_n_groups)
+    experts = getattr(c, "num_experts", None) or getattr(c, "num_local_experts", None)
+    if experts:
+        w.add_expert_count(experts)
+        w.add_expert_used_count(c.num_experts_per_tok)
+    if arch == "qwen3moe":
+        w.add_expert_feed_forward_length(c.moe_intermediate_size)
+    if arch == "granitemoe":
+        w.add_vocab_size(c.vocab_size)
+        w.add_rope_dimension_count(width)
+    if arch in ("granite", "granitehybrid", "granitemoe"):
+        w.add_attention_scale(c.attention_multiplier)
+        w.add_embedding_scale(c.embedding_multiplier)
+        w.add_residual_scale(c.residual_multiplier)
+        w.add_logit_scale(c.logits_scaling)
+    if arch == "gemma2":
+        w.add_attn_logit_softcapping(c.attn_logit_softcapping)
+        w.add_final_logit_softcapping(c.final_logit_softcapping)
     if getattr(c, "sliding_window", None):
         w.add_sliding_window(c.sliding_window)
 
@@ -387,7 +641,8 @@ def write_gguf(path, model, arch, kind, tokenizer, options):
     else:
         add_bpe(w, model.config.vocab_size, tokenizer, tokenizer == "llama-bpe")
     for name, x in tensors_of(model, arch, options).items():
-        if x.ndim == 1 or kind == TYPE.F32 or name == "position_embd.weight":
+        if x.ndim == 1 or kind == TYPE.F32 or name == "position_embd.weight" or any(
+                part in name for part in ("gate_inp", ".conv", "ssm_conv", "ssm_norm", "ssm_a", "ssm_d")):
             w.add_tensor(name, x.astype(np.float32))
         else:
             w.add_tensor(name, gguf.quants.quantize(x, kind), raw_dtype=kind)

@@ -1,6 +1,7 @@
 // ask.js - the Ask view: sends a text to /v1/process and shows all details of the answer.
 import { $, Gone, Refused, composer, days, errorBox, events, getJson, h, keep, kept, member, moment, ms, percent, request, whenLoaded, words } from './lib.js';
 import { look } from './ring.js';
+import * as voice from './voice.js';
 
 const examples = [
     'turn off the kitchen lights and set the heating to 19 degrees',
@@ -45,6 +46,7 @@ export function start() {
         $('ask-clear').hidden = true;
         focus();
     });
+    voice.start({ heard, session: () => session });
     $('ask-budget').value = kept('budget', 100);
     $('ask-enforce').checked = kept('enforce', false);
     $('ask-budget').addEventListener('input', () => keep('budget', budget()));
@@ -68,6 +70,8 @@ export async function enter() {
 export function focus() {
     $('ask-text').focus();
 }
+
+export const leave = () => voice.stop();
 
 const budget = () => Math.max(1, Number($('ask-budget').value) || 100);
 
@@ -100,13 +104,8 @@ async function ask(text, confirm) {
             } else if (event === 'text') {
                 turn.say(v.text);
             } else if (event === 'done') {
-                const one = { text, answer: v, page: performance.now() - began, limit, enforced };
-                turn.done(v, one.page, limit, enforced);
-                history = [...history, one].slice(-MAX_TURNS);
-                keep('asks', history);
+                answered(turn, { text, answer: v, page: performance.now() - began, limit, enforced });
                 complete = true;
-                if (v.actions.some((a) => a.scheduled_id))
-                    look();
             } else if (event === 'error') {
                 throw Object.assign(new Error(v.error.message), { stream: v.error });
             }
@@ -118,6 +117,24 @@ async function ask(text, confirm) {
         if ($('ask-text').value === '') // keep the typed text
             field.set(text);
     }
+}
+
+function answered(turn, one) {
+    turn.done(one.answer, one.page, one.limit, one.enforced);
+    history = [...history, one].slice(-MAX_TURNS);
+    keep('asks', history);
+    if (one.answer.actions.some((a) => a.scheduled_id))
+        look();
+}
+
+// A turn that was spoken; its events come from voice.js.
+function heard(text, sound) {
+    const turn = newTurn(text), began = performance.now();
+    turn.play(sound);
+    return {
+        plan: turn.plan, text: turn.say, error: (e) => turn.fail(fromStream(e)),
+        done: (answer) => answered(turn, { text, answer, page: performance.now() - began, limit: budget() }),
+    };
 }
 
 // Makes an error inside a stream look like an error response.
@@ -144,6 +161,9 @@ function newTurn(text) {
         list.lastChild.remove();
     let said = '', happened = false;
     return {
+        play(sound) {
+            reply.after(h('button', { type: 'button', class: 'button small', onclick: () => new Audio(sound).play() }, 'Play what I said'));
+        },
         wait(why) {
             meta.textContent = why && `Waiting: ${why}`;
         },
@@ -271,10 +291,13 @@ function act(c) {
         h('span', { class: 'conf-name' }, 'act'), h('span', { class: 'conf-label' }, words(c.act)), h('span', { class: 'hint' }, 'by its words'));
 }
 
+// A plan of the reader without its places in the text: "off light a1 sep set heating temperature to value w10".
+const plan = (label) => label.split(' ').filter((w) => !/^[a-z]\d+$/.test(w)).join(' ').replaceAll(' sep ', ', ');
+
 function clausesBlock(clauses) {
     return h('section', { class: 'block' }, h('h3', {}, 'Understood'),
         clauses.map((c) => h('div', { class: 'clause' }, marked(c), act(c),
-            c.intent && bar('intent', c.intent, c.confidence), c.router && bar('router', c.router, c.router_confidence))));
+            c.intent && bar('intent', plan(c.intent), c.confidence), c.router && bar('router', c.router, c.router_confidence))));
 }
 
 // ---- the waterfall

@@ -187,6 +187,12 @@ function gone() {
     return new Gone('the server does not respond');
 }
 
+// A WebSocket with the key, which browsers can only send as a protocol (in hex: a key may have any characters).
+export function socket(path) {
+    const key = [...new TextEncoder().encode(kept('key', ''))].map((b) => b.toString(16).padStart(2, '0')).join('');
+    return new WebSocket(location.origin.replace('http', 'ws') + path, key ? ['shoal', `shoal-key.${key}`] : []);
+}
+
 // session: the conversation that the request belongs to.
 export async function request(path, { body, signal, method, session } = {}) {
     const headers = {}, key = kept('key', '');

@@ -60,7 +60,7 @@ function table(lines, link) {
     const row = (tag, list) => h('tr', {}, list.map((c, i) =>
         h(!named && i === 0 ? 'th' : tag, !named && i === 0 ? { scope: 'row' } : tag === 'th' ? { scope: 'col' } : {},
             ...inline(c, link))));
-    return h('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Table' },
+    return h('div', { class: 'table', tabindex: '0', role: 'group', 'aria-label': 'Table' },
         h('table', {}, named && h('thead', {}, row('th', head)), h('tbody', {}, rows.map((r) => row('td', r)))));
 }
 

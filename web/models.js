@@ -5,7 +5,8 @@ import * as card from './models_card.js';
 
 export const tasks = {
     generate: 'generates text', classify: 'classifies texts', tag: 'finds entities', embed: 'computes embeddings',
-    rerank: 'ranks documents', summarize: 'summarizes texts', score: 'scores numbers',
+    rerank: 'ranks documents', summarize: 'summarizes texts', score: 'scores numbers', transcribe: 'writes down speech',
+    speak: 'reads texts aloud',
 };
 const states = { ready: 'good', loading: 'wait', unloading: 'wait', unloaded: '', failed: 'bad' };
 let timer = 0, busy = new Set(), last = '', models = [], admin = false;

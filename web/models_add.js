@@ -26,15 +26,13 @@ export function leave() {
 // Asks for the machine's figures now and then, and sooner while its speed is being measured.
 async function look() {
     const wait = machine?.memory_bytes_per_s === null ? 1500 : 10000;
-    if (asked < 0 || performance.now() - asked < wait && asked > 0)
+    if (performance.now() - asked < wait && asked > 0)
         return;
     asked = performance.now();
     try {
         machine = await getJson('/v1/machine');
-    } catch (e) {
-        machine = null;
-        if (e.status)
-            asked = -1; // a server that does not say
+    } catch {
+        machine = null; // it is asked again: a key may be missing, or the server is away
     }
 }
 

@@ -124,7 +124,7 @@ function wanted(c) {
         h('tbody', {}, models.map((m) => h('tr', {}, h('th', { scope: 'row' }, m.name),
             h('td', { class: m.ready < m.want ? 'bad' : '' }, String(m.ready)), h('td', {}, String(m.want)),
             h('td', {}, `${m.min} to ${m.max}`),
-            h('td', {}, m.nodes.map((n) => n.duty === 'serve' ? n.node : `${n.node} (${n.duty}s)`).join(', ') || 'none')))));
+            h('td', {}, m.nodes.map((n) => n.duty !== 'serve' ? `${n.node} (${n.duty}s)` : n.replicas > 1 ? `${n.node} (${n.replicas} replicas)` : n.node).join(', ') || 'none')))));
 }
 
 function drainButton(name, drained) {
@@ -159,5 +159,5 @@ function node(n, may_drain, drained) {
         h('dl', {}, facts.map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, String(v))))),
         models.length > 0 && h('p', { class: 'hint' }, models.map((m) => m.error ? `${m.name} (${m.error})` :
             m.duty && (m.duty !== 'serve' || m.state !== 'ready') ? `${m.name} (${m.duty}s, ${m.state})` : m.token_us ?
-                `${m.name} (${count(Math.round(1e6 / m.token_us))} tokens/s)` : m.name).join(', ')));
+                `${m.name} (${m.replicas > 1 ? `${m.replicas} replicas, ` : ''}${count(Math.round(1e6 / m.token_us))} tokens/s)` : m.name).join(', ')));
 }

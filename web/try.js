@@ -36,7 +36,7 @@ const tools = {
         title: 'Classify', path: '/v1/classify', about: 'Which of the labels that the model knows fits a text.',
         fields: [['input', 'Texts, one per line', 3, 'turn off the kitchen lights\nwill it rain tomorrow?']],
         body: (v) => ({ input: lines(v.input), top: 5 }),
-        show: (a, v) => a.data.map((d, i) => h('section', {}, h('h3', {}, lines(v.input)[i]), h('ul', { class: 'ranks' }, (d.labels ?? []).map((l) => bar(words(l.label), l.score))))),
+        show: (a, v) => a.data.map((d, i) => h('section', {}, h('h2', {}, lines(v.input)[i]), h('ul', { class: 'ranks' }, (d.labels ?? []).map((l) => bar(words(l.label), l.score))))),
     },
     tag: {
         title: 'Tag', path: '/v1/entities', about: 'Names, places, times and values in a text.',
