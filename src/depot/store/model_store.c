@@ -699,6 +699,13 @@ int model_store_sweep(struct model_store *s, const uint8_t *self, uint64_t bytes
     return rc;
 }
 
+// Seconds since the model was last used.  A time ahead of the clock is now: the file system's clock
+// may be a tick before time(), and a clock may have been set back since.
+static uint64_t unused_s(const struct model_store_entry *x, uint64_t now)
+{
+    return x->used_s < now ? now - x->used_s : 0;
+}
+
 int model_store_gc(struct model_store *s, uint32_t spare_s, struct model_store_swept *out,
                    struct err *e)
 {
@@ -711,7 +718,7 @@ int model_store_gc(struct model_store *s, uint32_t spare_s, struct model_store_s
         return lock;
     int rc = model_store_list(s, &list, &n, e);
     for (size_t i = 0; rc == 0 && i < n; i++)
-        if (!list[i].pinned && list[i].n_names == 0 && list[i].used_s + spare_s <= now)
+        if (!list[i].pinned && list[i].n_names == 0 && unused_s(&list[i], now) >= spare_s)
             drop(s, &list[i], out);
     mem_free(list);
     close(lock);

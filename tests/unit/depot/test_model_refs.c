@@ -1,5 +1,6 @@
 /* test_model_refs.c - names for models of the store: what they stand for, that they keep a model
  * from being evicted, and what is removed when they are gone. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -249,6 +252,30 @@ static void test_gc_spares_what_is_used(void **state)
     model_store_close(s);
 }
 
+static void test_gc_takes_a_time_ahead_of_the_clock_for_now(void **state)
+{
+    struct model_store *s = store_open(0);
+    uint8_t a[SHA256_BYTES];
+    char path[PATH_MAX];
+    struct model_store_pin *pin;
+    struct model_store_swept swept;
+    struct err e = {0};
+    (void)state;
+    add_model(s, 'a', a);
+    assert_int_equal(model_store_pin(s, a, &pin, &e), 0);
+    model_store_unpin(pin);
+    assert_int_equal(model_store_find(s, a, path, &e), 0);
+    *strrchr(path, '/') = '\0'; /* MODEL/files/a.gguf */
+    memcpy(strrchr(path, '/'), "/used", sizeof("/used"));
+    const struct timespec ahead[2] = {{.tv_sec = time(NULL) + 3600}, {.tv_sec = time(NULL) + 3600}};
+    assert_int_equal(utimensat(AT_FDCWD, path, ahead, 0), 0);
+    assert_int_equal(model_store_gc(s, 60, &swept, &e), 0);
+    assert_int_equal(swept.n_models, 0);
+    assert_int_equal(model_store_gc(s, 0, &swept, &e), 0);
+    assert_int_equal(swept.n_models, 1);
+    model_store_close(s);
+}
+
 static void test_paths_of_the_store_are_known(void **state)
 {
     struct model_store *s = store_open(0);
@@ -311,6 +338,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names_are_no_paths, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_a_name_keeps_its_model, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_gc_spares_what_is_used, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_gc_takes_a_time_ahead_of_the_clock_for_now, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(test_paths_of_the_store_are_known, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(test_two_writers, make_dir, remove_dir),
     };
