@@ -72,6 +72,9 @@ static void model_close(struct model *m)
     model_file_close(m->file);
 }
 
+static char refused[sizeof(
+    ((struct err *)0)->msg)]; /* why the GPU does not take the model, if it does not */
+
 struct on_gpu {
     struct cuda_gpu *g;
     struct cuda_gpu_grid grid;
@@ -110,8 +113,13 @@ static bool gpu_open(struct on_gpu *o, const struct decoder *d, struct cuda_gpu_
     void *p[5] = {0};
     if (many)
         cuda_gpu_many_threads(o->g, at.many_threads);
-    if (step_plan(&o->m, &o->one, &o->many, d, &at, &e) < 0)
-        die("plan", &e);
+    if (step_plan(&o->m, &o->one, &o->many, d, &at, &e) < 0) {
+        if (e.code != SHOAL_EUNSUPPORTED)
+            die("plan", &e);
+        snprintf(refused, sizeof(refused), "%s", e.msg);
+        cuda_gpu_close(o->g);
+        return false;
+    }
     if (cuda_gpu_prepare(o->g, &o->m, &o->one, &o->grid, &e) < 0) {
         printf("  grid of %u blocks%s is not possible: %s\n", o->grid.n_blocks,
                o->grid.cluster ? " in a cluster" : "", e.msg);
@@ -254,8 +262,12 @@ static int bits(const char *path, bool small, int n_sms)
             struct on_gpu o;
             if (small && i > 3)
                 continue;
-            if (!gpu_open(&o, m.rows, cases[i].grid, cases[i].one, cases[i].tokens, cases[i].many))
+            if (!gpu_open(&o, m.rows, cases[i].grid, cases[i].one, cases[i].tokens,
+                          cases[i].many)) {
+                if (refused[0])
+                    break;
                 continue;
+            }
             const uint32_t wrong = compare(&m, &o, cases[i].batch, longest, small ? 2 : 12);
             if (wrong)
                 printf("DIFFERENT %s: %u rows, kv %s, %u blocks%s, steps of %u, batch %u, one: %u "
@@ -268,7 +280,8 @@ static int bits(const char *path, bool small, int n_sms)
         }
         model_close(&m);
     }
-    printf("bits %-24s %s\n", short_name(path), bad ? "DIFFERENT" : "equal");
+    printf("bits %-24s %s\n", short_name(path), bad ? "DIFFERENT" : refused[0] ? refused : "equal");
+    refused[0] = '\0';
     fflush(stdout);
     return bad != 0;
 }
