@@ -10,7 +10,8 @@ const t = require('./serve.js');
 const shoal = path.resolve(process.argv[2]);
 const sha = (key) => crypto.createHash('sha256').update(key).digest('hex');
 const file = path.join(t.tmp, 'keys.yaml');
-fs.writeFileSync(file, `models:
+fs.writeFileSync(file, `quota: {file: "${t.tmp}/quota"}
+models:
   - {name: reply, path: "${t.root}/models/reply.gguf"}
   - {name: embed, path: "${t.root}/models/encoder", labels: router}
 flows:
