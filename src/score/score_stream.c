@@ -59,7 +59,7 @@ static void drop(struct score_streams *t, struct score_stream **at)
     *at = s->next;
     t->n--;
     t->bytes -= s->bytes;
-    shares_sub(&t->shares, s->client, cost(t, s->bytes));
+    holdings_sub(&t->holdings, s->client, cost(t, s->bytes));
     free_stream(s);
 }
 
@@ -84,9 +84,10 @@ static bool is_full(const struct score_streams *t, size_t bytes)
 static void make_room(struct score_streams *t, uint64_t client, size_t bytes)
 {
     while (is_full(t, bytes)) {
-        const uint64_t most = shares_most(&t->shares, client);
+        const uint64_t most = holdings_most(&t->holdings, client);
         struct score_stream **old = NULL;
-        if (shares_held(&t->shares, client) + cost(t, bytes) >= shares_held(&t->shares, most))
+        if (holdings_held(&t->holdings, client) + cost(t, bytes) >=
+            holdings_held(&t->holdings, most))
             return;
         for (uint32_t i = 0; i < SCORE_STREAM_BUCKETS; i++)
             for (struct score_stream **at = &t->buckets[i]; *at; at = &(*at)->next)
@@ -125,7 +126,7 @@ int score_streams_add(struct score_streams *t, uint64_t client, const char *name
         s->waiting = mem_zalloc(waiting);
     }
     if (!s || !s->name || !s->waiting || (state && !s->state) ||
-        !shares_add(&t->shares, client, cost(t, bytes))) {
+        !holdings_add(&t->holdings, client, cost(t, bytes))) {
         free_stream(s);
         return err_set(e, SHOAL_ENOMEM, "out of memory for a stream");
     }
@@ -170,7 +171,7 @@ void score_streams_destroy(struct score_streams *t)
             t->buckets[i] = s->next;
             free_stream(s);
         }
-    shares_fini(&t->shares);
+    holdings_fini(&t->holdings);
     mem_free(t);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/shares.h"
+#include "base/holdings.h"
 
 #define FOCUS_NS (600ull * 1000000000)
 #define WAIT_NS (120ull * 1000000000)
@@ -18,7 +18,7 @@ struct entry {
     char key[MAX_KEY]; /* "": known by its token alone */
     char by[MAX_KEY];  /* the client that a yes must come from */
     uint64_t used_ns;  /* 0: free */
-    uint64_t who;      /* the client's share */
+    uint64_t who;      /* the client, in holdings */
     struct arena focus_arena, wait_arena;
     struct home_focus focus;
     uint64_t focus_ns, wait_ns; /* when it was set; 0: nothing */
@@ -30,7 +30,7 @@ struct entry {
 struct home_memory {
     pthread_mutex_t lock;
     struct entry entries[HOME_MEMORY_MAX];
-    struct shares shares; /* entries of each client */
+    struct holdings holdings; /* entries of each client */
 };
 
 int home_memory_create(struct home_memory **out, struct err *e)
@@ -56,7 +56,7 @@ void home_memory_destroy(struct home_memory *m)
         return;
     for (uint32_t i = 0; i < HOME_MEMORY_MAX; i++)
         clear(&m->entries[i]);
-    shares_fini(&m->shares);
+    holdings_fini(&m->holdings);
     pthread_mutex_destroy(&m->lock);
     mem_free(m);
 }
@@ -72,7 +72,7 @@ static struct entry *find(struct home_memory *m, const char *key)
 /* A free entry, or the oldest of the client that has most. */
 static struct entry *make_room(struct home_memory *m, uint64_t who)
 {
-    const uint64_t most = shares_most(&m->shares, who);
+    const uint64_t most = holdings_most(&m->holdings, who);
     struct entry *old = NULL;
     for (uint32_t i = 0; i < HOME_MEMORY_MAX; i++) {
         struct entry *x = &m->entries[i];
@@ -81,7 +81,7 @@ static struct entry *make_room(struct home_memory *m, uint64_t who)
         if (x->who == most && (!old || x->used_ns < old->used_ns))
             old = x;
     }
-    shares_sub(&m->shares, most, 1);
+    holdings_sub(&m->holdings, most, 1);
     clear(old);
     return old;
 }
@@ -90,10 +90,10 @@ static struct entry *make_room(struct home_memory *m, uint64_t who)
 static struct entry *make(struct home_memory *m, const char *key, const char *by, uint64_t now_ns)
 {
     struct entry *x = find(m, key);
-    const uint64_t who = shares_who(by);
+    const uint64_t who = holdings_who(by);
     if (!x) {
         x = make_room(m, who);
-        if (!shares_add(&m->shares, who, 1))
+        if (!holdings_add(&m->holdings, who, 1))
             return NULL;
         x->who = who;
     }

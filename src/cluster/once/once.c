@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/shares.h"
+#include "base/holdings.h"
 #include "cluster/messages/event_feed.h"
 #include "cluster/messages/event_pb.h"
 #include "cluster/once/once_ledger.h"
@@ -31,7 +31,7 @@ struct entry {
     uint32_t refs;
     bool listed;              /* can be found by its key */
     bool over, failed;        /* nothing follows; the answer is a failure */
-    uint64_t expires_ns, who; /* who: of the client's shares */
+    uint64_t expires_ns, who; /* who: the client, in holdings */
     struct buf events;        /* messages of RunEvents, each as once_record_put_message puts it */
     struct reader *readers;
     struct sink_start begun;
@@ -83,7 +83,7 @@ struct once {
     struct entry *oldest, *newest;
     struct run *runs;
     struct once_counts counts;
-    struct shares kept, running; /* of each client: bytes, and runs */
+    struct holdings kept, running; /* of each client: bytes, and runs */
 };
 
 /* ---- entries; the lock is held ---- */
@@ -123,7 +123,7 @@ static void unlist(struct once *w, struct entry *e)
         *(e->newer ? &e->newer->older : &w->newest) = e->older;
         w->counts.bytes -= e->events.len;
         w->counts.n_kept--;
-        shares_sub(&w->kept, e->who, e->events.len);
+        holdings_sub(&w->kept, e->who, e->events.len);
     }
     e->listed = false;
     unref(e);
@@ -139,7 +139,7 @@ static void forget_old(struct once *w, uint64_t now)
 static void make_room(struct once *w, uint64_t who)
 {
     while (w->counts.bytes > w->opts.max_bytes) {
-        const uint64_t most = shares_most(&w->kept, who);
+        const uint64_t most = holdings_most(&w->kept, who);
         struct entry *e = w->oldest;
         while (e->who != most)
             e = e->newer;
@@ -150,7 +150,7 @@ static void make_room(struct once *w, uint64_t who)
 /* The answer is complete.  False: out of memory. */
 static bool keep(struct once *w, struct entry *e)
 {
-    if (!shares_add(&w->kept, e->who, e->events.len))
+    if (!holdings_add(&w->kept, e->who, e->events.len))
         return false;
     e->expires_ns = clock_ns() + (uint64_t)w->opts.ttl_ms * MS_NS;
     e->older = w->newest;
@@ -294,7 +294,7 @@ static void run_closed(struct sink *s)
     end_claim(x);
     pthread_mutex_lock(&w->lock);
     w->counts.n_running--;
-    shares_sub(&w->running, e->who, 1);
+    holdings_sub(&w->running, e->who, 1);
     *(x->prev ? &x->prev->next : &w->runs) = x->next;
     if (x->next)
         x->next->prev = x->prev;
@@ -593,8 +593,8 @@ static struct run *run_create(struct once *w, struct flow_owner *o, const struct
 static bool has_room(const struct once *w, const struct request *r)
 {
     const uint32_t left = w->opts.max_running - w->counts.n_running;
-    return left > 0 &&
-           (!r->client.name[0] || shares_held(&w->running, request_client_id(&r->client)) <= left);
+    return left > 0 && (!r->client.name[0] ||
+                        holdings_held(&w->running, request_client_id(&r->client)) <= left);
 }
 
 /* The lock is held. */
@@ -750,10 +750,10 @@ static bool take_call(struct dispatch *p, struct flow_owner *o, struct request *
     struct entry *e = ok ? find(w, r->once_key) : NULL;
     if (ok && !e) { /* copied under the lock: two first calls must not both run */
         const uint64_t who = request_client_id(&r->client);
-        bool room = has_room(w, r), counted = room && shares_add(&w->running, who, 1);
+        bool room = has_room(w, r), counted = room && holdings_add(&w->running, who, 1);
         x = counted ? run_create(w, o, r, &bytes, &copy) : NULL;
         if (counted && !x)
-            shares_sub(&w->running, who, 1);
+            holdings_sub(&w->running, who, 1);
         if (x) {
             x->entry->who = who;
             list_run(w, x, r->once_key, body);
@@ -816,8 +816,8 @@ void once_destroy(struct once *w)
         return;
     while (w->oldest)
         unlist(w, w->oldest);
-    shares_fini(&w->kept);
-    shares_fini(&w->running);
+    holdings_fini(&w->kept);
+    holdings_fini(&w->running);
     pthread_mutex_destroy(&w->lock);
     mem_free(w);
 }

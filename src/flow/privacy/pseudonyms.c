@@ -11,7 +11,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/shares.h"
+#include "base/holdings.h"
 
 #define ID_DIGITS 8u
 #define WAYS 4u             /* places of a value */
@@ -208,7 +208,7 @@ static int put(struct pseudonyms_map *m, uint32_t id, enum pii_kind kind, const 
     }
     m->values[m->n++] = (struct pseudonyms_value){.id = id, .kind = kind, .text = text, .n = n};
     if (m->session)
-        keep(m->all, m->scope, shares_who(m->tenant), id, text, n);
+        keep(m->all, m->scope, holdings_who(m->tenant), id, text, n);
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/shares.h"
+#include "base/holdings.h"
 
 #define MAX_SLOTS 256u /* of all clients; the oldest of the one that has most makes room */
 #define OWNER_BYTES 64u
@@ -15,14 +15,14 @@ struct slot {
     char *text;
     size_t n;
     uint32_t id, n_tokens;
-    uint64_t age, who; /* who: of the owner's share */
+    uint64_t age, who; /* who: the owner, in holdings */
 };
 
 struct slot_store {
     pthread_mutex_t lock;
     uint64_t now;
     struct slot slots[MAX_SLOTS]; /* text NULL: free */
-    struct shares shares;         /* how many each owner has */
+    struct holdings holdings;     /* how many each owner has */
 };
 
 int slot_store_create(struct slot_store **out, struct err *e)
@@ -41,7 +41,7 @@ void slot_store_destroy(struct slot_store *s)
         return;
     for (uint32_t i = 0; i < MAX_SLOTS; i++)
         mem_free(s->slots[i].text);
-    shares_fini(&s->shares);
+    holdings_fini(&s->holdings);
     pthread_mutex_destroy(&s->lock);
     mem_free(s);
 }
@@ -58,7 +58,7 @@ static struct slot *find(struct slot_store *s, const char *owner, uint32_t id)
 /* With the lock. */
 static void empty(struct slot_store *s, struct slot *x)
 {
-    shares_sub(&s->shares, x->who, 1);
+    holdings_sub(&s->holdings, x->who, 1);
     mem_free(x->text);
     *x = (struct slot){.text = NULL};
 }
@@ -66,7 +66,7 @@ static void empty(struct slot_store *s, struct slot *x)
 /* With the lock: a free one, or the oldest of the client that has most, which is emptied. */
 static struct slot *make_room(struct slot_store *s, uint64_t who)
 {
-    const uint64_t most = shares_most(&s->shares, who);
+    const uint64_t most = holdings_most(&s->holdings, who);
     struct slot *old = NULL;
     for (uint32_t i = 0; i < MAX_SLOTS; i++) {
         struct slot *x = &s->slots[i];
@@ -90,13 +90,13 @@ void slot_store_put(struct slot_store *s, const char *owner, uint32_t id, const 
     memcpy(text + n_head, tail, n_tail);
     text[n] = '\0';
     pthread_mutex_lock(&s->lock);
-    const uint64_t who = shares_who(owner);
+    const uint64_t who = holdings_who(owner);
     struct slot *x = find(s, owner, id);
     if (x)
         empty(s, x);
     else
         x = make_room(s, who);
-    if (shares_add(&s->shares, who, 1)) {
+    if (holdings_add(&s->holdings, who, 1)) {
         *x = (struct slot){
             .text = text, .n = n, .id = id, .n_tokens = n_tokens, .age = ++s->now, .who = who};
         memcpy(x->owner, owner, strlen(owner));

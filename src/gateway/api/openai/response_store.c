@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/shares.h"
+#include "base/holdings.h"
 #include "base/thread/thread.h"
 #include "gateway/api/openai/response_file.h"
 
@@ -27,7 +27,7 @@
 struct kept {
     struct response_entry entry;       /* first */
     struct kept *newer, *older, *next; /* next: in its bucket */
-    uint64_t until_ns, who;            /* who: of the owner's share */
+    uint64_t until_ns, who;            /* who: the owner, in holdings */
     size_t bytes;
     uint32_t refs; /* the store's own is one of them */
     /* the messages, their calls, then all texts */
@@ -39,7 +39,7 @@ struct response_store {
     uint64_t ttl_ns;
     uint32_t n;
     struct kept *newest, *oldest;
-    struct shares shares; /* bytes of each owner */
+    struct holdings holdings; /* bytes of each owner */
     struct kept *buckets[N_BUCKETS];
     struct response_run *runs;
     char *path; /* NULL: no file */
@@ -88,7 +88,7 @@ static void forget(struct response_store *s, struct kept *k)
     *(k->newer ? &k->newer->older : &s->newest) = k->older;
     *(k->older ? &k->older->newer : &s->oldest) = k->newer;
     s->bytes -= k->bytes;
-    shares_sub(&s->shares, k->who, k->bytes);
+    holdings_sub(&s->holdings, k->who, k->bytes);
     s->n--;
     s->dirty = true;
     unref(k);
@@ -104,7 +104,7 @@ static void forget_old(struct response_store *s, uint64_t now_ns)
 static void make_room(struct response_store *s, uint64_t who)
 {
     while (s->bytes > s->max_bytes) {
-        const uint64_t most = shares_most(&s->shares, who);
+        const uint64_t most = holdings_most(&s->holdings, who);
         struct kept *k = s->oldest;
         while (k->who != most)
             k = k->newer;
@@ -125,7 +125,7 @@ void response_store_destroy(struct response_store *s)
     }
     while (s->oldest)
         forget(s, s->oldest);
-    shares_fini(&s->shares);
+    holdings_fini(&s->holdings);
     mem_free(s->path);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
@@ -223,12 +223,12 @@ static bool put_until(struct response_store *s, const struct response_entry *e, 
     if (!k)
         return false;
     k->until_ns = until_ns;
-    k->who = shares_who(e->owner);
+    k->who = holdings_who(e->owner);
     k->refs++; /* until it is known whether it stays */
     pthread_mutex_lock(&s->lock);
     if ((old = find(s, e->id, e->owner, now_ns)))
         forget(s, old);
-    if (!shares_add(&s->shares, k->who, k->bytes)) {
+    if (!holdings_add(&s->holdings, k->who, k->bytes)) {
         pthread_mutex_unlock(&s->lock);
         mem_free(k);
         return false;
