@@ -105,6 +105,10 @@ static int take_key(struct yaml_in *r, yaml_node_t *at, void *item, void *parent
         return yaml_in_fail(r, at,
                             "a key needs a name and sha256, the 64 hex digits of its hash (printf "
                             "%%s KEY | sha256sum)");
+    if (!admission_name_ok(k->key.name))
+        return yaml_in_fail(r, at,
+                            "the name of a key has 1 to %zu bytes, without control characters",
+                            ADMISSION_NAME_BYTES - 1);
     memcpy(k->key.sha256, k->sha256, 65);
     if (k->key.rate > 0 && k->key.burst < 1)
         k->key.burst = k->key.rate > 1 ? k->key.rate : 1;
@@ -641,7 +645,8 @@ const struct config_key config_keys[] = {
 
     ITEMS("keys", struct key_keys, CONFIG_MAX_KEYS, take_key,
           "Keys of clients. None: everyone who can reach the server may use it."),
-    NEEDED("keys[].name", STR, KEY(key.name), LIVE, "Name of the client, for logs and limits."),
+    NEEDED("keys[].name", STR, KEY(key.name), LIVE,
+           "Name of the client, for logs and limits: up to 63 bytes."),
     {.path = "keys[].sha256",
      .type = CONFIG_STR,
      .offset = KEY(sha256),

@@ -45,7 +45,9 @@ struct unsettled {
 
 static unsigned kind_of(const struct request *r)
 {
-    return r->kind == REQUEST_INFER ? (unsigned)r->infer.kind : SHOAL_KIND_GENERATE;
+    return r->kind == REQUEST_INFER    ? (unsigned)r->infer.kind
+           : r->kind == REQUEST_TOKENS ? (unsigned)request_tokens_kind(&r->tokens)
+                                       : SHOAL_KIND_GENERATE;
 }
 
 /* The text that describes the request. */
@@ -526,18 +528,21 @@ bool routing_take(struct flow_owner *o, struct request *r, struct sink *s)
 {
     flow_resolve_name(o, r);
     const struct router_route *route =
-        o->routes && r->model ? router_table_find(o->routes, r->model) : NULL;
+        o->routes && r->model ? router_table_find_for(o->routes, r->model, r->client.name) : NULL;
+    const bool tokens = r->kind == REQUEST_TOKENS;
     struct failure f;
     size_t n;
     if (route && r->kind == REQUEST_ASK && !route->flow)
         route = NULL; /* asks choose their models themselves */
+    if (route && tokens && (route->flow || route->ensemble.kind != ENSEMBLE_NONE))
+        route = NULL; /* it has no tokenizer */
     if (!route && !r->dry) {
-        if (r->model && o->flows && o->flows->ops->run(o->flows, o, r, s))
+        if (r->model && !tokens && o->flows && o->flows->ops->run(o->flows, o, r, s))
             return true;
         guard(r, privacy_policy_of(o, r), o->dispatch != NULL);
         return false;
     }
-    if (!route || !router_may_call(route, r->client.name)) {
+    if (!route) {
         failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                     "there is no route '%s' for this client", r->model ? r->model : "");
         flow_refuse(o, r, s, &f);

@@ -90,7 +90,8 @@ static void answer(struct tokens *t)
     const struct sink_start start = {.model = t->model->name,
                                      .version = registry_identity(t->model)->version,
                                      .sum = registry_sum(t->model)};
-    const struct sink_done done = {.finish = SHOAL_FINISH_STOP, .last = true};
+    const struct sink_done done = {
+        .finish = SHOAL_FINISH_STOP, .prompt_tokens = (uint32_t)t->n_ids, .last = true};
     if (t->rc < 0) {
         struct failure f;
         failure_of_model(&f, t->rc, t->error.msg);

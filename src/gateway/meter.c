@@ -25,7 +25,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct meter *m = meter_of(s);
-    m->n_tokens += e->token >= 0;
+    m->n_tokens += e->token >= 0 && !m->reads_only;
     m->front.to->ops->token(m->front.to, e);
 }
 

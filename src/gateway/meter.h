@@ -24,6 +24,7 @@ struct meter {
     uint32_t n_each; /* answers to each prompt: they share its tokens */
     uint32_t prompt_guess;
     bool failed;
+    bool reads_only;   /* tokens that pass are those of a prompt */
     uint64_t n_tokens; /* tokens received */
     uint64_t prompt_tokens, generated_tokens;
 };

@@ -48,7 +48,7 @@ static struct admission_client *client_of(struct admission *a, const struct admi
     for (struct admission_client *c = a->list; c; c = c->next)
         if (memcmp(c->sha256, sum, SHA256_BYTES) == 0 && c->admin == k->admin &&
             c->priority == k->priority && c->weight == (float)k->weight &&
-            strncmp(c->name, k->name, sizeof(c->name) - 1) == 0)
+            strcmp(c->name, k->name) == 0)
             return c;
     struct admission_client *c = mem_zalloc(sizeof(*c));
     if (!c)
@@ -67,9 +67,22 @@ static struct admission_client *client_of(struct admission *a, const struct admi
     return c;
 }
 
+bool admission_name_ok(const char *name)
+{
+    size_t n = 0;
+    while ((unsigned char)name[n] >= ' ' && name[n] != 0x7f)
+        n++;
+    return n > 0 && n < ADMISSION_NAME_BYTES && !name[n];
+}
+
 /* Keys of one name are one client, so they have one limit. */
 static int check_names(const struct admission_opts *o, struct err *e)
 {
+    for (uint32_t i = 0; i < o->n_keys; i++)
+        if (!admission_name_ok(o->keys[i].name))
+            return err_set(e, SHOAL_EINVAL,
+                           "the name of a key has 1 to %zu bytes, without control characters",
+                           ADMISSION_NAME_BYTES - 1);
     for (uint32_t i = 0; i < o->n_keys; i++)
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(o->keys[i].name, o->keys[k].name) == 0 &&

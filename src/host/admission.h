@@ -33,6 +33,10 @@ struct admission_key {
     double tokens_per_day; /* per name, shared by all its keys; 0: no limit */
 };
 
+/* Others keep a client's name whole, in arrays of this size: a cut one would be another's. */
+#define ADMISSION_NAME_BYTES ((size_t)64)
+bool admission_name_ok(const char *name);
+
 struct admission_opts { /* not kept after the call */
     const struct admission_key *keys;
     uint32_t n_keys;
@@ -42,7 +46,7 @@ struct admission_opts { /* not kept after the call */
 
 struct admission_client {
     /* These never change: a key whose name or rights change becomes another client. */
-    char name[64];
+    char name[ADMISSION_NAME_BYTES];
     bool admin;
     int32_t priority;
     float weight;

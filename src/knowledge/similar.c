@@ -108,9 +108,8 @@ static bool plain(const struct request *r)
 static double threshold_of(const struct flow_owner *o, const struct request *r)
 {
     const struct router_route *route =
-        o->routes && r->model ? router_table_find(o->routes, r->model) : NULL;
-    bool may = route && route->similar > 0 && !route->no_cache &&
-               router_may_call(route, r->client.name) && plain(r);
+        o->routes && r->model ? router_table_find_for(o->routes, r->model, r->client.name) : NULL;
+    bool may = route && route->similar > 0 && !route->no_cache && plain(r);
     return may ? route->similar : 0;
 }
 

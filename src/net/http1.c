@@ -33,7 +33,7 @@ struct h1 {
     struct {
         uint32_t name, value;
     } at[MAX_HEADERS];
-    struct http_header headers[MAX_HEADERS];
+    struct http_header headers[MAX_HEADERS + 1]; /* with the host of an absolute target */
     struct http_req req;
     struct http_refusal refuse; /* why a callback stopped the parser; status 0: none did */
     uint32_t n_now;             /* requests begun in this turn */
@@ -397,10 +397,27 @@ static void give_up(struct h1 *h, const struct http_refusal *why)
 
 /* ---- a whole request to the handler ---- */
 
+/* A target in the absolute form, as sent to a proxy: its host counts, whatever the Host header says
+ * (RFC 9112, 3.2.2).  Returns where its path begins. */
+static char *read_absolute(struct h1 *h, char *url, uint32_t *n_headers)
+{
+    char *from = strstr(url, "://") + 3;
+    const size_t n = strcspn(from, "/");
+    uint32_t i = 0;
+    memmove(url, from, n); /* in front of the path, with room for a NUL */
+    url[n] = '\0';
+    while (i < *n_headers && strcmp(h->headers[i].name, "host") != 0)
+        i++;
+    h->headers[i] = (struct http_header){"host", url};
+    *n_headers += i == *n_headers;
+    return from + n;
+}
+
 static void fill_request(struct h1 *h)
 {
     struct http_conn *c = h->conn;
     bool websocket = h->req.websocket;
+    uint32_t n_headers = h->n_headers;
     for (uint32_t i = 0; i < h->n_headers; i++) {
         char *name = h->head.data + h->at[i].name;
         for (char *p = name; *p; p++)
@@ -410,16 +427,13 @@ static void fill_request(struct h1 *h)
     char *url = h->head.data, *q = strchr(url, '?');
     if (q)
         *q = '\0';
-    if (strncmp(url, "http://", 7) == 0 ||
-        strncmp(url, "https://", 8) == 0) { /* the absolute form, as sent to a proxy */
-        char *slash = strchr(url + 8, '/');
-        url = slash ? slash : url + strlen(url);
-    }
+    if (strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0)
+        url = read_absolute(h, url, &n_headers);
     h->req = (struct http_req){.method = llhttp_method_name((llhttp_method_t)h->parser.method),
                                .path = url[0] ? url : "/",
                                .query = q ? q + 1 : "",
                                .headers = h->headers,
-                               .n_headers = h->n_headers,
+                               .n_headers = n_headers,
                                .body = "",
                                .peer = c->peer,
                                .peer_cert = sock_peer(&c->sock),

@@ -405,6 +405,13 @@ const struct router_route *router_table_find(const struct router_table *t, const
     return &any;
 }
 
+const struct router_route *router_table_find_for(const struct router_table *t, const char *name,
+                                                 const char *client)
+{
+    const struct router_route *r = router_table_find(t, name);
+    return r && router_may_call(r, client) ? r : NULL;
+}
+
 void router_table_fini(struct router_table *t)
 {
     for (uint32_t i = 0; i < t->n_routes; i++)

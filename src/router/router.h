@@ -83,6 +83,10 @@ struct router_table {
 /* The route of this name; NULL: none. "auto" always exists, over all models and with the policy
  * sla, unless a known model has that name. */
 const struct router_route *router_table_find(const struct router_table *t, const char *name);
+/* The same, as a client sees it: a route that it may not use does not exist.  "": no particular
+ * client. */
+const struct router_route *router_table_find_for(const struct router_table *t, const char *name,
+                                                 const char *client);
 void router_table_fini(struct router_table *t);
 
 /* Facts about a request. */

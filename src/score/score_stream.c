@@ -46,21 +46,55 @@ bool score_streams_is_over(const struct score_streams *t, const struct score_str
     return now_ns > s->used_ns && now_ns - s->used_ns > t->limits.idle_ns;
 }
 
+/* Of a client's share: streams and their bytes are limited, so both count. */
+static size_t cost(const struct score_streams *t, size_t bytes)
+{
+    return bytes + t->limits.max_bytes / t->limits.max_streams;
+}
+
+/* at: where the table points to it. */
+static void drop(struct score_streams *t, struct score_stream **at)
+{
+    struct score_stream *s = *at;
+    *at = s->next;
+    t->n--;
+    t->bytes -= s->bytes;
+    holdings_sub(&t->holdings, s->client, cost(t, s->bytes));
+    free_stream(s);
+}
+
 static void sweep(struct score_streams *t, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < SCORE_STREAM_BUCKETS; i++)
-        for (struct score_stream **at = &t->buckets[i]; *at;) {
-            struct score_stream *s = *at;
-            if (!score_streams_is_over(t, s, now_ns)) {
-                at = &s->next;
-                continue;
-            }
-            *at = s->next;
-            t->n--;
-            t->bytes -= s->bytes;
-            free_stream(s);
-        }
+        for (struct score_stream **at = &t->buckets[i]; *at;)
+            if (score_streams_is_over(t, *at, now_ns))
+                drop(t, at);
+            else
+                at = &(*at)->next;
     t->swept_ns = now_ns;
+}
+
+static bool is_full(const struct score_streams *t, size_t bytes)
+{
+    return t->n >= t->limits.max_streams || bytes > t->limits.max_bytes - t->bytes;
+}
+
+/* For a client that has less than another, also with one more: the other's least used streams go.
+ */
+static void make_room(struct score_streams *t, uint64_t client, size_t bytes)
+{
+    while (is_full(t, bytes)) {
+        const uint64_t most = holdings_most(&t->holdings, client);
+        struct score_stream **old = NULL;
+        if (holdings_held(&t->holdings, client) + cost(t, bytes) >=
+            holdings_held(&t->holdings, most))
+            return;
+        for (uint32_t i = 0; i < SCORE_STREAM_BUCKETS; i++)
+            for (struct score_stream **at = &t->buckets[i]; *at; at = &(*at)->next)
+                if ((*at)->client == most && (!old || (*at)->used_ns < (*old)->used_ns))
+                    old = at;
+        drop(t, old);
+    }
 }
 
 void score_streams_remove(struct score_streams *t, uint64_t client, const char *name)
@@ -68,13 +102,8 @@ void score_streams_remove(struct score_streams *t, uint64_t client, const char *
     struct score_stream **at = bucket_of(t, client, name);
     while (*at && ((*at)->client != client || strcmp((*at)->name, name) != 0))
         at = &(*at)->next;
-    struct score_stream *s = *at;
-    if (!s)
-        return;
-    *at = s->next;
-    t->n--;
-    t->bytes -= s->bytes;
-    free_stream(s);
+    if (*at)
+        drop(t, at);
 }
 
 int score_streams_add(struct score_streams *t, uint64_t client, const char *name,
@@ -84,7 +113,8 @@ int score_streams_add(struct score_streams *t, uint64_t client, const char *name
     size_t waiting = (size_t)score_streams_needed(t) * n_columns * sizeof(double);
     size_t bytes = sizeof(struct score_stream) + strlen(name) + 1 + state + waiting;
     *out = NULL;
-    if (t->n >= t->limits.max_streams || bytes > t->limits.max_bytes - t->bytes)
+    make_room(t, client, bytes);
+    if (is_full(t, bytes))
         return err_set(e, SHOAL_EBUSY,
                        "%u streams are open, which is the limit; reuse one, or wait until an "
                        "unused one ends",
@@ -95,7 +125,8 @@ int score_streams_add(struct score_streams *t, uint64_t client, const char *name
         s->state = state ? mem_aligned(state) : NULL;
         s->waiting = mem_zalloc(waiting);
     }
-    if (!s || !s->name || !s->waiting || (state && !s->state)) {
+    if (!s || !s->name || !s->waiting || (state && !s->state) ||
+        !holdings_add(&t->holdings, client, cost(t, bytes))) {
         free_stream(s);
         return err_set(e, SHOAL_ENOMEM, "out of memory for a stream");
     }
@@ -140,6 +171,7 @@ void score_streams_destroy(struct score_streams *t)
             t->buckets[i] = s->next;
             free_stream(s);
         }
+    holdings_fini(&t->holdings);
     mem_free(t);
 }
 

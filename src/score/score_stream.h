@@ -5,8 +5,8 @@
  *
  * Thread:    belongs to its caller, the engine's thread.
  * Ownership: create/destroy; the scorer is borrowed and outlives the table.
- * Failure:   SHOAL_EBUSY (too many streams; none is dropped for a new one before its time),
- *            SHOAL_EINVAL (the number of columns changed), SHOAL_ENOMEM. */
+ * Failure:   SHOAL_EBUSY (too many streams; none is dropped for a new one before its time, but for
+ *            one of another client that has fewer), SHOAL_EINVAL (the number of columns changed), SHOAL_ENOMEM. */
 #ifndef SHOAL_SCORE_SCORE_STREAM_H
 #define SHOAL_SCORE_SCORE_STREAM_H
 

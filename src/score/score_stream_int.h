@@ -3,6 +3,7 @@
 #ifndef SHOAL_SCORE_SCORE_STREAM_INT_H
 #define SHOAL_SCORE_SCORE_STREAM_INT_H
 
+#include "base/holdings.h"
 #include "score/score_stream.h"
 
 #define SCORE_STREAM_BUCKETS 1024u /* a power of two */
@@ -27,6 +28,7 @@ struct score_streams {
     uint32_t n;
     size_t bytes;
     uint64_t swept_ns;
+    struct holdings holdings; /* what each client has */
 };
 
 /* Rows needed before the next score; fewer wait between calls. */

@@ -330,7 +330,7 @@ int deferred_store_put_back(struct deferred_store *s, const char *id, int64_t du
     return rc;
 }
 
-/* The oldest answers go until n more bytes have room. */
+/* The oldest answers of the client whose answers take most go until n more bytes have room. */
 static int make_room(struct deferred_store *s, uint64_t n, struct err *e)
 {
     for (;;) {
@@ -342,7 +342,9 @@ static int make_room(struct deferred_store *s, uint64_t n, struct err *e)
         rc = db_run(&s->db,
                     db_prepare(&s->db,
                                "DELETE FROM deferred WHERE id = (SELECT id FROM deferred WHERE "
-                               "state >= 2 ORDER BY forget LIMIT 1)",
+                               "state >= 2 AND client = (SELECT client FROM deferred WHERE state "
+                               ">= 2 GROUP BY client ORDER BY sum(bytes) DESC LIMIT 1) "
+                               "ORDER BY forget LIMIT 1)",
                                e),
                     e);
         if (rc < 0)

@@ -196,6 +196,8 @@ static int read_str(struct yaml_in *r, yaml_node_t *v, const char *key, char **o
     const char *text = yaml_in_scalar(v);
     if (!text)
         return yaml_in_fail(r, v, "%s must be a text", key);
+    if (strlen(text) != v->data.scalar.length)
+        return yaml_in_fail(r, v, "%s must not contain NUL", key);
     char *copy = mem_strdup(text);
     if (!copy)
         return err_set(r->e, SHOAL_ENOMEM, "%s", r->name);

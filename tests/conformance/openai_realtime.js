@@ -113,6 +113,12 @@ async function functions(url) {
         parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } }];
     c.send({ type: 'session.update', session: { type: 'realtime', output_modalities: ['text'], tools, tool_choice: 'auto' } });
     await c.next('session.updated');
+    for (const tool_choice of ['always', 5, {}, { type: 'function' }, { type: 'mcp', name: 'get_weather' }])
+        for (const type of ['session.update', 'response.create']) {
+            c.send({ type, [type.split('.')[0]]: { tool_choice } });
+            const { error } = await c.next('error');
+            t.same(`${error.code} ${error.param}`, 'invalid_value tool_choice', `${type}: a choice of ${JSON.stringify(tool_choice)}`);
+        }
     c.send({ type: 'conversation.item.create', item: { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'How is the weather in Paris?' }] } });
     const item = (await c.next('conversation.item.added')).item;
     c.send({ type: 'response.create' });

@@ -15,9 +15,9 @@ static const char *take(struct realtime_settings *s, struct realtime_items *x,
                         const struct realtime_event *ev)
 {
     const cJSON *item = NULL;
-    const char *wrong = NULL;
+    const char *wrong = NULL, *param;
     if (ev->settings)
-        return realtime_settings_read(s, ev->settings);
+        return realtime_settings_read(s, ev->settings, &param);
     if (ev->type == REALTIME_ITEM_CREATE) {
         wrong = realtime_items_add(x, ev->item, ev->item_id, &item);
         if (!wrong && !realtime_items_find(x, cJSON_GetObjectItem(item, "id")->valuestring))

@@ -192,6 +192,25 @@ function memory(server) {
     return text.includes('VmRSS') ? { rss: of('VmRSS'), peak: of('VmHWM') } : undefined;
 }
 
+// The worker that has a model's file mapped.
+function worker_of(server, file) {
+    const tasks = `/proc/${server.child.pid}/task`;
+    const pids = fs.readdirSync(tasks).flatMap((id) => {
+        try {
+            return fs.readFileSync(`${tasks}/${id}/children`, 'utf8').split(/\s+/).filter(Boolean);
+        } catch {
+            return [];
+        }
+    });
+    return pids.map(Number).find((pid) => {
+        try {
+            return fs.readFileSync(`/proc/${pid}/maps`, 'utf8').includes(file);
+        } catch {
+            return false;
+        }
+    });
+}
+
 // The folder of a package; with patterns, only those files.
 function npm(name, ...patterns) {
     return execFileSync(path.join(root, 'tools/fetch-npm'), [name, ...patterns]).toString().trim().split('\n').pop();
@@ -215,5 +234,5 @@ function finish() {
     process.exit(failed ? 1 : 0);
 }
 
-module.exports = { abandon, admin, start, check, same, ended, fails, free_port, sleep, until, watch, within, memory, metric, modules, npm, failures,
+module.exports = { worker_of, abandon, admin, start, check, same, ended, fails, free_port, sleep, until, watch, within, memory, metric, modules, npm, failures,
     finish, root, tmp };

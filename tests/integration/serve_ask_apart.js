@@ -47,25 +47,6 @@ function explained(r) {
     return JSON.stringify([x.actions.map((a) => ({ ...a, token: undefined })), x.reply, x.clauses, x.steps?.map((s) => `${s.step} ${s.model} ${s.tokens}`)]);
 }
 
-// The worker that has a model's file mapped.
-function worker_of(server, file) {
-    const tasks = `/proc/${server.child.pid}/task`;
-    const pids = fs.readdirSync(tasks).flatMap((id) => {
-        try {
-            return fs.readFileSync(`${tasks}/${id}/children`, 'utf8').split(/\s+/).filter(Boolean);
-        } catch {
-            return [];
-        }
-    });
-    return pids.map(Number).find((pid) => {
-        try {
-            return fs.readFileSync(`/proc/${pid}/maps`, 'utf8').includes(file);
-        } catch {
-            return false;
-        }
-    });
-}
-
 // The server kills a worker that is stopped for five seconds.
 function signal(pid, what) {
     try {
@@ -78,13 +59,13 @@ function signal(pid, what) {
 // The worker has the request and cannot answer it; then it is killed.
 async function killed(server, name, run, want) {
     let pid, over = false;
-    await t.until(() => (pid = worker_of(server, `${name}.gguf`)), `${name}: its worker has its model`);
+    await t.until(() => (pid = t.worker_of(server, `${name}.gguf`)), `${name}: its worker has its model`);
     signal(pid, 'SIGSTOP');
     const answer = run().finally(() => { over = true; });
     await t.until(async () => over || await t.metric(server, `shoal_in_flight{model="${name}"}`) > 0, `${name}: the request is there`);
     signal(pid, 'SIGKILL');
     t.same(said(await answer), want, `${name}: its worker is killed in the middle`);
-    await t.until(() => ![undefined, pid].includes(worker_of(server, `${name}.gguf`)), `${name}: another worker`);
+    await t.until(() => ![undefined, pid].includes(t.worker_of(server, `${name}.gguf`)), `${name}: another worker`);
     await t.until(async () => await t.metric(server, `shoal_in_flight{model="${name}"}`) === 0, `${name}: nothing is left`);
 }
 
@@ -114,7 +95,7 @@ async function killed(server, name, run, want) {
         }
         // a client that disconnects while a worker has its command
         const gone = new AbortController();
-        const pid = worker_of(server, `${apart[0]}.gguf`);
+        const pid = t.worker_of(server, `${apart[0]}.gguf`);
         signal(pid, 'SIGSTOP');
         const left = fetch(`${server.url}/v1/process`, { method: 'POST', signal: gone.signal, body: JSON.stringify({ text: texts[0] }) }).catch(() => {});
         await t.until(async () => await t.metric(server, `shoal_in_flight{model="${apart[0]}"}`) > 0, `${what}: a command is there`);

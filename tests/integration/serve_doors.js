@@ -88,6 +88,19 @@ keys: [{name: anna, sha256: ${sha('a')}}, {name: ben, sha256: ${sha('b')}}]
     const second = (await ask('POST', '/v1/responses', { input: 'two', max_output_tokens: 3, previous_response_id: first.id })).json;
     const gone = (await ask('POST', '/v1/responses', { input: 'three', max_output_tokens: 3 })).json;
     t.same((await ask('DELETE', `/v1/responses/${gone.id}`)).status, 200, 'deleted');
+    // answers that are no text too: this model writes any bytes
+    const chains = [];
+    for (let i = 0; i < 8; i++)
+        chains.push((await ask('POST', '/v1/responses', { input: `hello ${i}`, max_output_tokens: 24 })).json.id);
+    const go_on = async () => {
+        const said = [];
+        for (const id of chains) {
+            const r = (await ask('POST', '/v1/responses', { input: 'more', previous_response_id: id, max_output_tokens: 8, temperature: 0, store: false })).json;
+            said.push(`${r.usage.input_tokens} ${r.output[0].content[0].text}`);
+        }
+        return JSON.stringify(said);
+    };
+    const before = await go_on();
     t.same((await server.stop()).code, 0, 'ends well');
     fs.appendFileSync(file, 'damaged\n');
     server = await t.start(shoal, args);
@@ -95,6 +108,7 @@ keys: [{name: anna, sha256: ${sha('a')}}, {name: ben, sha256: ${sha('b')}}]
     t.same(JSON.stringify((await ask('GET', `/v1/responses/${second.id}`)).json), JSON.stringify(second), 'it is still there after a restart');
     t.same((await ask('GET', `/v1/responses/${gone.id}`)).status, 404, 'a deleted one is not');
     t.same((await client(server, 'b')('GET', `/v1/responses/${second.id}`)).status, 404, 'nor for another key');
+    t.same(await go_on(), before, 'the same conversations');
     const items = (await ask('GET', `/v1/responses/${second.id}/input_items`)).json.data;
     t.same(items.map((x) => x.content[0].text).join(), 'two', 'its input');
     const third = await ask('POST', '/v1/responses', { input: 'four', max_output_tokens: 3, previous_response_id: second.id });

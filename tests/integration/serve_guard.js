@@ -137,6 +137,12 @@ async function hosts() {
         t.same(await get(server, name), want, `Host: ${name}`);
     t.same(await get(server, 'localhost', 'localhost'), 400, 'two Host headers');
     t.same(await get(server, 'localhost', 'evil.example'), 400, 'two different Host headers');
+    const absolute = async (target, version = '1.1', host = 'Host: localhost\r\n') => status(await raw(server.port, `GET ${target} HTTP/${version}\r\n${host}\r\n`));
+    for (const [target, want] of [['http://localhost/healthz', 200], ['https://shoal.home:8080/healthz', 200], ['http://evil.example/healthz', 421],
+        ['HTTP://evil.example/healthz', 421], ['http://localhost@evil.example/healthz', 421], ['http:///healthz', 421], ['http://evil.example', 421]])
+        t.same(await absolute(target), want, `the target ${target}, whatever Host says`);
+    t.same(await absolute('http://localhost/healthz', '1.1', 'Host: evil.example\r\n'), 200, 'Host does not count beside it');
+    t.same(await absolute('http://evil.example/healthz', '1.0', ''), 421, 'nor is it needed');
     t.same(await h2(server, `127.0.0.1:${server.port}`), 200, ':authority');
     t.same(await h2(server, 'evil.example'), 421, 'another :authority');
     t.same(await h2(server, 'localhost', 'evil.example'), 400, 'a host header beside another :authority');

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/holdings.h"
 
 #define FOCUS_NS (600ull * 1000000000)
 #define WAIT_NS (120ull * 1000000000)
@@ -17,6 +18,7 @@ struct entry {
     char key[MAX_KEY]; /* "": known by its token alone */
     char by[MAX_KEY];  /* the client that a yes must come from */
     uint64_t used_ns;  /* 0: free */
+    uint64_t who;      /* the client, in holdings */
     struct arena focus_arena, wait_arena;
     struct home_focus focus;
     uint64_t focus_ns, wait_ns; /* when it was set; 0: nothing */
@@ -28,6 +30,7 @@ struct entry {
 struct home_memory {
     pthread_mutex_t lock;
     struct entry entries[HOME_MEMORY_MAX];
+    struct holdings holdings; /* entries of each client */
 };
 
 int home_memory_create(struct home_memory **out, struct err *e)
@@ -53,6 +56,7 @@ void home_memory_destroy(struct home_memory *m)
         return;
     for (uint32_t i = 0; i < HOME_MEMORY_MAX; i++)
         clear(&m->entries[i]);
+    holdings_fini(&m->holdings);
     pthread_mutex_destroy(&m->lock);
     mem_free(m);
 }
@@ -65,19 +69,33 @@ static struct entry *find(struct home_memory *m, const char *key)
     return NULL;
 }
 
-/* The conversation's entry, or an empty one in the place of the oldest. */
-static struct entry *make(struct home_memory *m, const char *key, uint64_t now_ns)
+/* A free entry, or the oldest of the client that has most. */
+static struct entry *make_room(struct home_memory *m, uint64_t who)
+{
+    const uint64_t most = holdings_most(&m->holdings, who);
+    struct entry *old = NULL;
+    for (uint32_t i = 0; i < HOME_MEMORY_MAX; i++) {
+        struct entry *x = &m->entries[i];
+        if (!x->used_ns)
+            return x;
+        if (x->who == most && (!old || x->used_ns < old->used_ns))
+            old = x;
+    }
+    holdings_sub(&m->holdings, most, 1);
+    clear(old);
+    return old;
+}
+
+/* The conversation's entry, or an empty one; NULL: out of memory. */
+static struct entry *make(struct home_memory *m, const char *key, const char *by, uint64_t now_ns)
 {
     struct entry *x = find(m, key);
-    for (uint32_t i = 0; !x && i < HOME_MEMORY_MAX; i++)
-        if (!m->entries[i].used_ns)
-            x = &m->entries[i];
+    const uint64_t who = holdings_who(by);
     if (!x) {
-        x = &m->entries[0];
-        for (uint32_t i = 1; i < HOME_MEMORY_MAX; i++)
-            if (m->entries[i].used_ns < x->used_ns)
-                x = &m->entries[i];
-        clear(x);
+        x = make_room(m, who);
+        if (!holdings_add(&m->holdings, who, 1))
+            return NULL;
+        x->who = who;
     }
     if (!x->used_ns) {
         arena_init(&x->focus_arena, MAX_BYTES);
@@ -121,17 +139,19 @@ void home_memory_focus(struct home_memory *m, const char *key, uint64_t now_ns, 
     pthread_mutex_unlock(&m->lock);
 }
 
-void home_memory_set_focus(struct home_memory *m, const char *key, uint64_t now_ns,
+void home_memory_set_focus(struct home_memory *m, const char *key, const char *by, uint64_t now_ns,
                            const struct home_focus *f)
 {
     if (!*key || strlen(key) >= MAX_KEY)
         return;
     pthread_mutex_lock(&m->lock);
-    struct entry *x = make(m, key, now_ns);
-    arena_reset(&x->focus_arena, MAX_BYTES);
-    x->focus = copy_focus(&x->focus_arena, f);
-    x->focus_ns = x->focus_arena.rc == 0 ? now_ns : 0;
-    if (x->focus_arena.rc < 0) {
+    struct entry *x = make(m, key, by, now_ns);
+    if (x) {
+        arena_reset(&x->focus_arena, MAX_BYTES);
+        x->focus = copy_focus(&x->focus_arena, f);
+        x->focus_ns = x->focus_arena.rc == 0 ? now_ns : 0;
+    }
+    if (x && x->focus_arena.rc < 0) {
         arena_fini(&x->focus_arena);
         arena_init(&x->focus_arena, MAX_BYTES);
     }
@@ -187,16 +207,18 @@ bool home_memory_wait(struct home_memory *m, const char *key, const char *by, ui
     if (strlen(key) >= MAX_KEY || strlen(by) >= MAX_KEY || !make_token(token))
         return false;
     pthread_mutex_lock(&m->lock);
-    struct entry *x = make(m, key, now_ns);
-    forget_waiting(x);
-    x->waiting = copy_waiting(&x->wait_arena, w);
-    bool ok = x->waiting.n == w->n;
+    struct entry *x = make(m, key, by, now_ns);
+    if (x) {
+        forget_waiting(x);
+        x->waiting = copy_waiting(&x->wait_arena, w);
+    }
+    bool ok = x && x->waiting.n == w->n;
     if (ok) {
         memcpy(x->token, token, HOME_MEMORY_TOKEN);
         snprintf(x->by, sizeof(x->by), "%s", by);
         x->wait_ns = now_ns ? now_ns : 1;
         x->asked = true;
-    } else {
+    } else if (x) {
         forget_waiting(x);
     }
     pthread_mutex_unlock(&m->lock);

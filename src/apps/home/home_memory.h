@@ -3,7 +3,7 @@
  *
  * A conversation has a key (the user and the session's name).  Its last action is remembered for
  * ten minutes, actions that wait for a yes for two.  There is room for HOME_MEMORY_MAX
- * conversations; a new one evicts the oldest.
+ * conversations; a new one evicts the oldest of the client that has most.
  *
  * Thread:    any; a lock inside, never held across a callback.
  * Ownership: copies what it remembers; results are copies in the caller's arena.
@@ -38,13 +38,13 @@ struct home_waiting { /* actions as they will be once confirmed, each with its l
 SHOAL_MUST_CHECK int home_memory_create(struct home_memory **out, struct err *e);
 void home_memory_destroy(struct home_memory *m); /* NULL is fine */
 
-/* key "": a request without a conversation, for which only tokens are remembered. */
+/* key "": a request without a conversation, for which only tokens are remembered; by: the client,
+ * "": unknown. */
 void home_memory_focus(struct home_memory *m, const char *key, uint64_t now_ns, struct arena *a,
                        struct home_focus *out);
-void home_memory_set_focus(struct home_memory *m, const char *key, uint64_t now_ns,
+void home_memory_set_focus(struct home_memory *m, const char *key, const char *by, uint64_t now_ns,
                            const struct home_focus *f);
-/* Keeps actions until they are confirmed, and writes a token; by: the client, "": unknown. false:
- * out of memory. */
+/* Keeps actions until they are confirmed, and writes a token. false: out of memory. */
 bool home_memory_wait(struct home_memory *m, const char *key, const char *by, uint64_t now_ns,
                       const struct home_waiting *w, char token[HOME_MEMORY_TOKEN]);
 /* Takes the pending actions under a token, or with token NULL those of the conversation; false:

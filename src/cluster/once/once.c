@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/holdings.h"
 #include "cluster/messages/event_feed.h"
 #include "cluster/messages/event_pb.h"
 #include "cluster/once/once_ledger.h"
@@ -28,10 +29,10 @@ struct entry {
     struct entry *older, *newer; /* list of complete entries */
     uint8_t key[SHA256_BYTES], body[SHA256_BYTES];
     uint32_t refs;
-    bool listed;       /* can be found by its key */
-    bool over, failed; /* nothing follows; the answer is a failure */
-    uint64_t expires_ns;
-    struct buf events; /* messages of RunEvents, each as once_record_put_message puts it */
+    bool listed;              /* can be found by its key */
+    bool over, failed;        /* nothing follows; the answer is a failure */
+    uint64_t expires_ns, who; /* who: the client, in holdings */
+    struct buf events;        /* messages of RunEvents, each as once_record_put_message puts it */
     struct reader *readers;
     struct sink_start begun;
     char model[256], version[128], node[128];
@@ -82,6 +83,7 @@ struct once {
     struct entry *oldest, *newest;
     struct run *runs;
     struct once_counts counts;
+    struct holdings kept, running; /* of each client: bytes, and runs */
 };
 
 /* ---- entries; the lock is held ---- */
@@ -121,6 +123,7 @@ static void unlist(struct once *w, struct entry *e)
         *(e->newer ? &e->newer->older : &w->newest) = e->older;
         w->counts.bytes -= e->events.len;
         w->counts.n_kept--;
+        holdings_sub(&w->kept, e->who, e->events.len);
     }
     e->listed = false;
     unref(e);
@@ -128,19 +131,34 @@ static void unlist(struct once *w, struct entry *e)
 
 static void forget_old(struct once *w, uint64_t now)
 {
-    while (w->oldest && (w->oldest->expires_ns <= now || w->counts.bytes > w->opts.max_bytes))
+    while (w->oldest && w->oldest->expires_ns <= now)
         unlist(w, w->oldest);
 }
 
-/* The answer is complete. */
-static void keep(struct once *w, struct entry *e)
+/* The oldest of the client that holds most go: others' calls must not run twice for its sake. */
+static void make_room(struct once *w, uint64_t who)
 {
+    while (w->counts.bytes > w->opts.max_bytes) {
+        const uint64_t most = holdings_most(&w->kept, who);
+        struct entry *e = w->oldest;
+        while (e->who != most)
+            e = e->newer;
+        unlist(w, e);
+    }
+}
+
+/* The answer is complete.  False: out of memory. */
+static bool keep(struct once *w, struct entry *e)
+{
+    if (!holdings_add(&w->kept, e->who, e->events.len))
+        return false;
     e->expires_ns = clock_ns() + (uint64_t)w->opts.ttl_ms * MS_NS;
     e->older = w->newest;
     *(w->newest ? &w->newest->newer : &w->oldest) = e;
     w->newest = e;
     w->counts.bytes += e->events.len;
     w->counts.n_kept++;
+    return true;
 }
 
 static void wake_readers(struct entry *e)
@@ -275,15 +293,16 @@ static void run_closed(struct sink *s)
     append(x);
     end_claim(x);
     pthread_mutex_lock(&w->lock);
-    e->over = true;
     w->counts.n_running--;
+    holdings_sub(&w->running, e->who, 1);
     *(x->prev ? &x->prev->next : &w->runs) = x->next;
     if (x->next)
         x->next->prev = x->prev;
-    if (e->listed) {
-        keep(w, e);
-        forget_old(w, clock_ns());
-    }
+    if (e->listed && !keep(w, e))
+        unlist(w, e);
+    e->over = true; /* from now on a listed one is kept */
+    forget_old(w, clock_ns());
+    make_room(w, e->who);
     wake_readers(e);
     unref(e);
     pthread_mutex_unlock(&w->lock);
@@ -569,6 +588,15 @@ static struct run *run_create(struct once *w, struct flow_owner *o, const struct
     return x;
 }
 
+/* The lock is held. Whether one more run of the client has room: a client may have as many as are
+ * free, so that there is always room for others. */
+static bool has_room(const struct once *w, const struct request *r)
+{
+    const uint32_t left = w->opts.max_running - w->counts.n_running;
+    return left > 0 && (!r->client.name[0] ||
+                        holdings_held(&w->running, request_client_id(&r->client)) <= left);
+}
+
 /* The lock is held. */
 static void list_run(struct once *w, struct run *x, const uint8_t *key, const uint8_t *body)
 {
@@ -721,9 +749,13 @@ static bool take_call(struct dispatch *p, struct flow_owner *o, struct request *
     forget_old(w, clock_ns());
     struct entry *e = ok ? find(w, r->once_key) : NULL;
     if (ok && !e) { /* copied under the lock: two first calls must not both run */
-        bool room = w->counts.n_running < w->opts.max_running;
-        x = room ? run_create(w, o, r, &bytes, &copy) : NULL;
+        const uint64_t who = request_client_id(&r->client);
+        bool room = has_room(w, r), counted = room && holdings_add(&w->running, who, 1);
+        x = counted ? run_create(w, o, r, &bytes, &copy) : NULL;
+        if (counted && !x)
+            holdings_sub(&w->running, who, 1);
         if (x) {
+            x->entry->who = who;
             list_run(w, x, r->once_key, body);
             e = x->entry;
             started = true;
@@ -784,6 +816,8 @@ void once_destroy(struct once *w)
         return;
     while (w->oldest)
         unlist(w, w->oldest);
+    holdings_fini(&w->kept);
+    holdings_fini(&w->running);
     pthread_mutex_destroy(&w->lock);
     mem_free(w);
 }

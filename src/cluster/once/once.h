@@ -9,7 +9,8 @@
  * With a ledger (once_ledger.h) this holds for all gateways that share it: the first call is run by
  * one of them, and the others wait for its answer.  Without one, each gateway is alone.
  *
- * Answers are kept for ttl_ms and within max_bytes; the oldest are forgotten first.
+ * Answers are kept for ttl_ms and within max_bytes; beyond it the oldest of the client that holds
+ * most are forgotten. A client may have as many runs as are free.
  *
  * Thread:    any owner's; one lock inside.
  * Ownership: owners leave before destroy.

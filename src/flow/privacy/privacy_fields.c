@@ -188,13 +188,18 @@ static int add_input(struct privacy_fields *f, struct request *r)
     return rc;
 }
 
+static int add_tokens(struct privacy_fields *f, struct request_tokens *q)
+{
+    return q->n_ids > 0 ? SHOAL_EINVAL : add_field(f, &q->text, &q->text_bytes, "text", true);
+}
+
 int privacy_fields_open(struct privacy_fields *f, struct request *r)
 {
     *f = (struct privacy_fields){.request = r};
     int rc = r->kind == REQUEST_GENERATE ? add_generate(f, &r->generate)
              : r->kind == REQUEST_INFER  ? add_infer(f, &r->infer)
              : r->kind == REQUEST_ASK    ? add_field(f, &r->ask.text, NULL, "text", true)
-                                         : 0;
+                                         : add_tokens(f, &r->tokens);
     return rc == 0 && r->input ? add_input(f, r) : rc;
 }
 

@@ -14,10 +14,11 @@
 const struct privacy_policy *privacy_policy_of(const struct flow_owner *o, struct request *r)
 {
     const struct router_table *t = o->routes;
-    if (!t || !t->private || r->screened || r->kind == REQUEST_TOKENS)
+    if (!t || !t->private || r->screened)
         return NULL;
     flow_resolve_name(o, r);
-    const struct router_route *route = r->model ? router_table_find(t, r->model) : NULL;
+    const struct router_route *route =
+        r->model ? router_table_find_for(t, r->model, r->client.name) : NULL;
     const struct privacy_policy *p =
         route && route->privacy.action != PRIVACY_DEFAULT ? &route->privacy : &t->privacy;
     return p->action == PRIVACY_DEFAULT || p->action == PRIVACY_NONE ? NULL : p;
@@ -137,7 +138,13 @@ static void go_on(struct screening *x)
     r->marked = marks && kinds;
     if (rc == 0)
         rc = privacy_fields_replace(&x->fields, map, inputs);
-    struct sink *s = rc == 0 ? privacy_sink_open(r, x->sink, map, inputs, n) : NULL;
+    struct sink *s = NULL;
+    if (rc == 0 && r->kind == REQUEST_TOKENS) { /* the tokens are those that a model would read */
+        s = x->sink;
+        s->job = NULL;
+    } else if (rc == 0) {
+        s = privacy_sink_open(r, x->sink, map, inputs, n);
+    }
     if (!s)
         refuse_code(x, rc < 0 ? rc : SHOAL_ENOMEM);
     else

@@ -11,15 +11,16 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/holdings.h"
 
 #define ID_DIGITS 8u
-#define WAYS 4u             /* places of a value, of which the oldest is displaced */
+#define WAYS 4u             /* places of a value */
 #define MAX_KEPT_BYTES 320u /* of a value: the longest e-mail address */
 #define MAX_NAME_BYTES 64u  /* of a client or a conversation, as in request.h */
 #define MAX_TRIES 4u        /* other ids, when two values of a request have the same */
 
 struct kept {
-    uint64_t scope, used; /* used 0: free */
+    uint64_t scope, who, used; /* who: the client; used 0: free */
     uint32_t id;
     uint16_t n;
     char text[MAX_KEPT_BYTES];
@@ -70,23 +71,46 @@ static struct kept *places(struct pseudonyms *p, uint64_t scope, uint32_t id)
     return p->kept + at * WAYS;
 }
 
-static void keep(struct pseudonyms *p, uint64_t scope, uint32_t id, const char *text, size_t n)
+/* How many of the places a client has; one more for the one that asks, so that it displaces its own
+ * before those of another that has as many. */
+static uint32_t count(const struct kept *list, uint64_t who, uint64_t asking)
+{
+    uint32_t n = who == asking;
+    for (uint32_t i = 0; i < WAYS; i++)
+        n += list[i].used && list[i].who == who;
+    return n;
+}
+
+/* The value's own place or a free one; else the oldest of the client that has most. */
+static struct kept *place_of(struct kept *list, uint64_t scope, uint64_t who, uint32_t id)
+{
+    struct kept *to = NULL;
+    for (uint32_t i = 0; i < WAYS; i++)
+        if (list[i].used && list[i].scope == scope && list[i].id == id)
+            return &list[i];
+    for (uint32_t i = 0; i < WAYS; i++) {
+        struct kept *k = &list[i];
+        if (!k->used)
+            return k;
+        const uint32_t n = count(list, k->who, who), most = to ? count(list, to->who, who) : 0;
+        if (n > most || (n == most && k->used < to->used))
+            to = k;
+    }
+    return to;
+}
+
+static void keep(struct pseudonyms *p, uint64_t scope, uint64_t who, uint32_t id, const char *text,
+                 size_t n)
 {
     if (n > MAX_KEPT_BYTES)
         return;
     pthread_mutex_lock(&p->lock);
     if (!p->kept)
         p->kept = mem_zalloc_n(PSEUDONYMS_MAX_KEPT, sizeof(*p->kept));
-    struct kept *list = p->kept ? places(p, scope, id) : NULL, *to = list;
-    for (uint32_t i = 0; list && i < WAYS; i++) {
-        if (list[i].used && list[i].scope == scope && list[i].id == id) {
-            to = &list[i];
-            break;
-        }
-        to = list[i].used < to->used ? &list[i] : to;
-    }
+    struct kept *to = p->kept ? place_of(places(p, scope, id), scope, who, id) : NULL;
     if (to) {
-        *to = (struct kept){.scope = scope, .used = ++p->clock, .id = id, .n = (uint16_t)n};
+        *to = (struct kept){
+            .scope = scope, .who = who, .used = ++p->clock, .id = id, .n = (uint16_t)n};
         memcpy(to->text, text, n);
     }
     pthread_mutex_unlock(&p->lock);
@@ -184,7 +208,7 @@ static int put(struct pseudonyms_map *m, uint32_t id, enum pii_kind kind, const 
     }
     m->values[m->n++] = (struct pseudonyms_value){.id = id, .kind = kind, .text = text, .n = n};
     if (m->session)
-        keep(m->all, m->scope, id, text, n);
+        keep(m->all, m->scope, holdings_who(m->tenant), id, text, n);
     return 0;
 }
 

@@ -21,7 +21,7 @@ struct pseudonyms;
 
 #define PSEUDONYMS_KEY_BYTES 32u
 #define PSEUDONYMS_MAX_VALUES 4096u /* values per request */
-#define PSEUDONYMS_MAX_KEPT 4096u   /* values of all conversations; the oldest are evicted */
+#define PSEUDONYMS_MAX_KEPT 4096u   /* values of all conversations; a client evicts its own first */
 #define PSEUDONYMS_MARK_BYTES 20u   /* longest mark, with its NUL */
 
 /* key: NULL: a random one. */

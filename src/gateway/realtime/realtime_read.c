@@ -188,10 +188,13 @@ static const char *read_tools(struct realtime_settings *s, const cJSON *list)
 
 static const char *read_choice(struct realtime_settings *s, const cJSON *v)
 {
-    const char *name = text_of(v, "name");
+    const char *word = cJSON_GetStringValue(v), *type = text_of(v, "type"),
+               *name = text_of(v, "name");
     if (!v || cJSON_IsNull(v))
         return NULL;
-    if (!cJSON_IsString(v) && !name)
+    if (word ? strcmp(word, "auto") != 0 && strcmp(word, "none") != 0 &&
+                   strcmp(word, "required") != 0
+             : !name || !type || strcmp(type, "function") != 0)
         return "tool_choice must be auto, none, required, or a function with its name";
     cJSON *copy = name ? chat_tool(v) : cJSON_Duplicate(v, true);
     if (!copy)
@@ -236,19 +239,29 @@ static const char *read_sound(struct realtime_settings *s, const cJSON *json)
     return wrong ? wrong : read_voice(s, member(out, "voice"));
 }
 
-const char *realtime_settings_read(struct realtime_settings *s, const cJSON *json)
+const char *realtime_settings_read(struct realtime_settings *s, const cJSON *json,
+                                   const char **param)
 {
-    const char *type = text_of(json, "type");
+    static const struct {
+        const char *name;
+        const char *(*read)(struct realtime_settings *s, const cJSON *v);
+    } fields[] = {{"modalities", read_modalities},
+                  {"output_modalities", read_modalities},
+                  {"instructions", read_instructions},
+                  {"tools", read_tools},
+                  {"tool_choice", read_choice}};
+    const char *type = text_of(json, "type"), *wrong;
+    *param = NULL;
     if (!cJSON_IsObject(json))
         return "settings must be an object";
     if (type && strcmp(type, "realtime") != 0)
         return "the type of a session must be realtime";
-    const char *wrong = read_modalities(s, member(json, "modalities"));
-    wrong = wrong ? wrong : read_modalities(s, member(json, "output_modalities"));
-    wrong = wrong ? wrong : read_sound(s, json);
-    wrong = wrong ? wrong : read_instructions(s, member(json, "instructions"));
-    wrong = wrong ? wrong : read_tools(s, member(json, "tools"));
-    wrong = wrong ? wrong : read_choice(s, member(json, "tool_choice"));
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if ((wrong = fields[i].read(s, member(json, fields[i].name)))) {
+            *param = fields[i].name;
+            return wrong;
+        }
+    wrong = read_sound(s, json);
     return wrong ? wrong : read_numbers(s, json);
 }
 

@@ -58,8 +58,10 @@ void realtime_free(struct realtime_event *ev);
 
 void realtime_settings_init(struct realtime_settings *s);
 void realtime_settings_fini(struct realtime_settings *s);
-/* Changes what json names; whatever is wrong with it, s can be used afterwards. */
-const char *realtime_settings_read(struct realtime_settings *s, const cJSON *json);
+/* Changes what json names; whatever is wrong with it, s can be used afterwards. *param: the field
+ * that is wrong; NULL: none in particular. */
+const char *realtime_settings_read(struct realtime_settings *s, const cJSON *json,
+                                   const char **param);
 /* false: out of memory; *out is then empty. */
 bool realtime_settings_copy(struct realtime_settings *out, const struct realtime_settings *from);
 

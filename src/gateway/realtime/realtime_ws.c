@@ -69,8 +69,9 @@ static void end(void *ctx, struct json_out *j)
         ws_close(s->ws, 1011);
 }
 
-static void send_error(struct session *s, const char *type, const char *code, const char *message,
-                       const char *event_id)
+/* param: the field that is wrong; NULL: none in particular. */
+static void send_error_of(struct session *s, const char *type, const char *code,
+                          const char *message, const char *param, const char *event_id)
 {
     struct json_out j = begin(s, "error");
     json_out_key(&j, "error");
@@ -79,7 +80,10 @@ static void send_error(struct session *s, const char *type, const char *code, co
     json_out_member_str(&j, "code", code);
     json_out_member_str(&j, "message", message);
     json_out_key(&j, "param");
-    json_out_null(&j);
+    if (param)
+        json_out_str(&j, param);
+    else
+        json_out_null(&j);
     json_out_key(&j, "event_id");
     if (event_id)
         json_out_str(&j, event_id);
@@ -87,6 +91,12 @@ static void send_error(struct session *s, const char *type, const char *code, co
         json_out_null(&j);
     json_out_object_end(&j);
     end(s, &j);
+}
+
+static void send_error(struct session *s, const char *type, const char *code, const char *message,
+                       const char *event_id)
+{
+    send_error_of(s, type, code, message, NULL, event_id);
 }
 
 static void put_json(struct json_out *j, const char *key, const cJSON *v)
@@ -229,7 +239,7 @@ static void on_answered(void *ctx)
 static void on_response_create(struct session *s, const struct realtime_event *ev)
 {
     struct realtime_settings copy;
-    const char *wrong = NULL;
+    const char *wrong = NULL, *param = NULL;
     if (s->answer.active) {
         send_error(s, "invalid_request_error", "conversation_already_has_active_response",
                    "there is a response in progress: wait for response.done, or cancel it",
@@ -239,10 +249,10 @@ static void on_response_create(struct session *s, const struct realtime_event *e
     if (!realtime_settings_copy(&copy, &s->settings))
         wrong = "out of memory";
     else if (ev->settings)
-        wrong = realtime_settings_read(&copy, ev->settings);
+        wrong = realtime_settings_read(&copy, ev->settings, &param);
     if (wrong) {
         realtime_settings_fini(&copy);
-        send_error(s, "invalid_request_error", "invalid_value", wrong, ev->event_id);
+        send_error_of(s, "invalid_request_error", "invalid_value", wrong, param, ev->event_id);
         return;
     }
     respond(s, &copy);
@@ -461,12 +471,13 @@ static void on_session_update(struct session *s, const struct realtime_event *ev
 {
     struct realtime_settings copy;
     const uint32_t rate = s->settings.rate;
+    const char *param = NULL;
     const char *wrong = realtime_settings_copy(&copy, &s->settings)
-                            ? realtime_settings_read(&copy, ev->settings)
+                            ? realtime_settings_read(&copy, ev->settings, &param)
                             : "out of memory";
     if (wrong) {
         realtime_settings_fini(&copy);
-        send_error(s, "invalid_request_error", "invalid_value", wrong, ev->event_id);
+        send_error_of(s, "invalid_request_error", "invalid_value", wrong, param, ev->event_id);
         return;
     }
     realtime_settings_fini(&s->settings);

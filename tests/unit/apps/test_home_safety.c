@@ -77,7 +77,7 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_true(home_memory_take(m, "anna/1", "anna", token, 2 * s, &a, &got));
 
     home_memory_set_focus(
-        m, "anna/1", s,
+        m, "anna/1", "anna", s,
         &(struct home_focus){.device = "lights", .room = "kitchen", .last = "on @l"});
     home_memory_focus(m, "anna/1", 2 * s, &a, &f);
     assert_string_equal(f.room, "kitchen");
@@ -86,11 +86,14 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_null(f.device);
     home_memory_focus(m, "anna/1", 3600 * s, &a, &f);
     assert_null(f.device);
-    for (uint32_t i = 0; i < 2 * HOME_MEMORY_MAX; i++) { /* the oldest are dropped */
+    for (uint32_t i = 0; i < 2 * HOME_MEMORY_MAX;
+         i++) { /* the oldest of who has most are dropped */
         const char *key = arena_printf(&a, "client/%u", i);
-        home_memory_set_focus(m, key, (i + 2) * s, &(struct home_focus){.device = key});
+        home_memory_set_focus(m, key, "client", (i + 2) * s, &(struct home_focus){.device = key});
     }
     home_memory_focus(m, "anna/1", 3 * s, &a, &f);
+    assert_string_equal(f.device, "lights");
+    home_memory_focus(m, "client/256", 513 * s, &a, &f);
     assert_null(f.device);
     home_memory_focus(m, "client/511", 513 * s, &a, &f);
     assert_string_equal(f.device, "client/511");

@@ -20,7 +20,7 @@
 #include "host/registry.h"
 #include "support/recorder.h"
 
-#define N_RUNS 8
+#define N_RUNS 16
 
 struct model_run {       /* a call that reached a model */
     struct flow_job job; /* first */
@@ -44,7 +44,7 @@ static struct {
     struct buf shared; /* the answer that was completed */
 } site;
 
-static struct recorder a, b, c;
+static struct recorder a, b, c, last;
 
 /* ---- models ---- */
 
@@ -472,6 +472,57 @@ static void test_what_is_forgotten(void **state)
     turn();
 }
 
+static struct request *call_of(const char *client, uint8_t key)
+{
+    struct request *r = call(key, "x");
+    snprintf(r->client.name, sizeof(r->client.name), "%s", client);
+    return r;
+}
+
+static void answer(uint32_t run)
+{
+    begin(run);
+    say(run, "hello");
+    finish(run);
+    turn();
+}
+
+/* A client that sends many keys makes room itself: calls of others do not run twice. */
+static void test_a_flood(void **state)
+{
+    (void)state;
+    trace("== %s\n", __func__);
+    open_with(1 << 20, 600000, 0, false);
+    send(&a, call_of("anna", 1));
+    answer(0);
+    const size_t one = counts().bytes;
+    once_destroy(site.once);
+    open_with(2 * one, 600000, 4, false); /* room for two */
+    send(&a, call_of("anna", 1));
+    answer(0);
+    for (uint8_t key = 2; key < 6; key++) {
+        send(&a, call_of("ben", key));
+        answer(key - 1u);
+    }
+    assert_int_equal(counts().n_kept, 2);
+    send(&b, call_of("anna", 1));
+    check_answer(&b);
+    assert_int_equal(site.n_runs, 5);
+    send(&b, call_of("ben", 5));
+    check_answer(&b);
+    send(&a, call_of("ben", 6)); /* and its runs leave room for others */
+    send(&b, call_of("ben", 7));
+    send(&c, call_of("ben", 8));
+    assert_int_equal(site.n_runs, 8);
+    send(&last, call_of("ben", 9));
+    assert_int_equal(last.failure.kind, FAILURE_BUSY);
+    send(&last, call_of("anna", 9));
+    assert_int_equal(site.n_runs, 9);
+    for (uint32_t i = 5; i < 9; i++)
+        answer(i);
+    check_answer(&last);
+}
+
 static void test_too_many(void **state)
 {
     (void)state;
@@ -794,6 +845,7 @@ int main(void)
         TEST(test_leaving),
         TEST(test_shared_mine),
         TEST(test_shared_failures),
+        TEST(test_a_flood),
         cmocka_unit_test(test_records),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_about),

@@ -170,6 +170,21 @@ static void test_a_request_has_a_limit(void **state)
     assert_true(means(&m, mark(&m, PII_EMAIL, "17@x.org"), "17@x.org"));
 }
 
+/* A client with many values displaces its own, not those of others. */
+static void test_a_client_displaces_its_own(void **state)
+{
+    struct pseudonyms_map m = turn("anna", "one");
+    const char *hers = mark(&m, PII_EMAIL, "anna@example.org");
+    (void)state;
+    for (uint32_t i = 0; i < 6; i++) {
+        struct pseudonyms_map flood = turn("ben", arena_printf(&a, "%u", i));
+        for (uint32_t k = 0; k < MANY; k++)
+            (void)mark(&flood, PII_EMAIL, arena_printf(&a, "user%u@example.org", k));
+    }
+    m = turn("anna", "one");
+    assert_true(means(&m, hers, "anna@example.org"));
+}
+
 /* A long value comes back in its own request; the next one does not have it. */
 static void test_long_values_are_not_kept(void **state)
 {
@@ -191,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_marks_mean_nothing_elsewhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_marks_cannot_be_compared, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_client_displaces_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(test_spellings_of_one_value, setup, teardown),
         cmocka_unit_test_setup_teardown(test_marks_in_a_text, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_request_has_a_limit, setup, teardown),

@@ -125,6 +125,38 @@ static void test_the_oldest_make_room(void **state)
     response_store_destroy(s);
 }
 
+/* One client does not push out what others keep. */
+static void test_who_holds_most_makes_room(void **state)
+{
+    static char text[3000], large[9000];
+    struct response_store *s = make(10000);
+    struct response_entry mine = entry("resp_mine", "anna", text), e;
+    char id[16];
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    memset(large, 'x', sizeof(large) - 1);
+    mine.json_bytes = strlen(text);
+    assert_true(response_store_put(s, &mine, 0));
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof(id), "resp_%d", i);
+        e = entry(id, "ben", text);
+        assert_true(response_store_put(s, &e, 1));
+    }
+    const struct response_entry *got = response_store_get(s, "resp_mine", "anna", 2);
+    assert_non_null(got);
+    response_store_unref(s, got);
+    assert_null(response_store_get(s, "resp_2", "ben", 2));
+    got = response_store_get(s, "resp_4", "ben", 2);
+    assert_non_null(got);
+    response_store_unref(s, got);
+    e = entry("resp_large", "ben", large); /* fits, but only in the place of others */
+    assert_false(response_store_put(s, &e, 3));
+    got = response_store_get(s, "resp_mine", "anna", 4);
+    assert_non_null(got);
+    response_store_unref(s, got);
+    response_store_destroy(s);
+}
+
 static void test_without_memory_nothing_is_kept(void **state)
 {
     struct response_store *s = make(1 << 20);
@@ -228,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_an_entry_belongs_to_its_client),
         cmocka_unit_test(test_entries_are_forgotten_after_a_time),
         cmocka_unit_test(test_the_oldest_make_room),
+        cmocka_unit_test(test_who_holds_most_makes_room),
         cmocka_unit_test(test_without_memory_nothing_is_kept),
         cmocka_unit_test(test_a_file_keeps_them),
         cmocka_unit_test(test_a_text_with_nul_stays_whole),

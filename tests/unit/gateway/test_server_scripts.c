@@ -177,8 +177,12 @@ static void put_shape(struct buf *out, const cJSON *v)
     if (cJSON_IsObject(v)) {
         buf_putc(out, '{');
         for (const cJSON *m = v->child; m; m = m->next, comma = ", ") {
+            const bool speed = strstr(m->string, "_per_s"); /* null until it is measured */
             buf_printf(out, "%s%s: ", comma, m->string);
-            put_shape(out, m);
+            if (speed && (cJSON_IsNull(m) || cJSON_IsNumber(m)))
+                buf_puts(out, "speed");
+            else
+                put_shape(out, m);
         }
         buf_putc(out, '}');
     } else if (cJSON_IsArray(v)) {

@@ -1,5 +1,4 @@
-/* test_slot_store.c - slots of llama.cpp's clients: owners, replacement, and that the oldest makes
- * room. */
+/* test_slot_store.c - slots of llama.cpp's clients: owners, replacement, and who makes room. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,13 +46,19 @@ static void test_slots(void **state)
     expect(s, "b", 0, "other");
     for (uint32_t i = 0; i < 256; i++) /* all there are */
         slot_store_put(s, "c", i, "x", 1, "", 0, 7);
-    expect(s, "b", 0, NULL);
-    expect(s, "c", 0, "x");
+    expect(s, "b", 0, "other"); /* one client does not push out another */
+    expect(s, "c", 0, NULL);
+    expect(s, "c", 1, "x");
     expect(s, "c", 255, "x");
+    slot_store_put(s, "a", 3, "more", 4, "", 0, 7); /* the one that has most makes room */
+    expect(s, "a", 3, "more");
+    expect(s, "b", 0, "other");
+    expect(s, "c", 1, NULL);
+    expect(s, "c", 2, "x");
     char *large = mem_zalloc(SLOT_STORE_MAX_TEXT + 2);
     assert_non_null(large);
-    slot_store_put(s, "c", 0, large, SLOT_STORE_MAX_TEXT + 1, "", 0, 7);
-    expect(s, "c", 0, "x"); /* it does not fit: the one before stays */
+    slot_store_put(s, "c", 2, large, SLOT_STORE_MAX_TEXT + 1, "", 0, 7);
+    expect(s, "c", 2, "x"); /* it does not fit: the one before stays */
     mem_free(large);
     slot_store_destroy(s);
 }

@@ -12,6 +12,27 @@
 #include "base/mem.h"
 #include "host/admission.h"
 
+/* A name is kept whole or refused: one that is cut could be another's. */
+static void test_names(void **state)
+{
+    char longest[65] = {0};
+    struct admission_key key = {.name = longest};
+    struct admission_opts o = {&key, 1, 3, NULL};
+    struct admission *all;
+    (void)state;
+    assert_true(admission_hash("secret", 6, key.sha256));
+    memset(longest, 'x', 64);
+    assert_int_equal(admission_create(&all, &o, NULL), SHOAL_EINVAL);
+    longest[63] = '\0';
+    assert_int_equal(admission_create(&all, &o, NULL), 0);
+    assert_string_equal(admission_find(all, "secret", 6)->name, longest);
+    admission_destroy(all);
+    assert_false(admission_name_ok(""));
+    assert_false(admission_name_ok("a\nb"));
+    assert_false(admission_name_ok("a\x7f"));
+    assert_true(admission_name_ok("Zo\xc3\xab's phone"));
+}
+
 static void test_keys_have_rates_and_places(void **state)
 {
     struct admission_key key = {
@@ -114,6 +135,7 @@ static void test_keys_change_while_they_are_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_keys_have_rates_and_places),
         cmocka_unit_test(test_keys_change_while_they_are_read),
     };

@@ -106,6 +106,29 @@ static void test_limits(void **state)
     close_kit(&k);
 }
 
+/* A client that has many streams makes room for those of others. */
+static void test_a_client_does_not_keep_others_out(void **state)
+{
+    static struct kit k;
+    const struct score_streams_opts o = {.max_streams = 3, .idle_ns = 1000};
+    double out[64];
+    (void)state;
+    open_kit(&k, ANOMALY, &o);
+    assert_int_equal(feed(&k, "a", 1, 0, 1, 10, out), 1);
+    assert_int_equal(feed(&k, "b", 1, 0, 1, 20, out), 1);
+    assert_int_equal(feed(&k, "c", 1, 0, 1, 30, out), 1);
+    assert_int_equal(feed(&k, "a", 1, 0, 1, 40, out), 1);
+    assert_int_equal(feed(&k, "d", 1, 0, 1, 50, out), SHOAL_EBUSY);
+    assert_int_equal(feed(&k, "a", 2, 0, 1, 60, out), 1); /* in the place of b, the least used */
+    assert_int_equal(feed(&k, "b", 2, 0, 1, 70, out), SHOAL_EBUSY); /* it would have most */
+    assert_int_equal(feed(&k, "b", 1, 0, 1, 80, out), SHOAL_EBUSY); /* gone */
+    assert_int_equal(feed(&k, "c", 1, 0, 1, 90, out), 1);
+    assert_int_equal(feed(&k, "a", 3, 0, 1, 95, out), 1); /* a, then */
+    assert_int_equal(score_streams_count(k.streams), 3);
+    assert_int_equal(feed(&k, "a", 4, 0, 1, 96, out), SHOAL_EBUSY); /* all have one */
+    close_kit(&k);
+}
+
 /* A restart: a new table, which knows only what the file says. */
 static int reopen(struct kit *k, const struct buf *file, size_t n, uint64_t model, uint64_t wall_ms,
                   size_t *whole)
@@ -192,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pieces_score_like_the_series),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_a_client_does_not_keep_others_out),
         cmocka_unit_test(test_a_file_continues_streams),
         cmocka_unit_test(test_a_file_that_is_not_right),
     };

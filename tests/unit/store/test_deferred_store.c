@@ -224,6 +224,12 @@ static void test_the_store_is_bounded(void **state)
     assert_int_equal(deferred_store_finish(s, ids[2], T0 + 5, 200, "t", large, 1500, &e), 0);
     assert_int_equal(deferred_store_show(s, "ann", ids[0], &v, &b, &e), SHOAL_ENOTFOUND);
     assert_int_equal(state_of(s, "ann", ids[1], "x"), DEFERRED_DONE);
+    /* a client's answer makes room for its own, before the older one of another */
+    assert_int_equal(put(s, "bob", "4", NULL, T0 + 6, T0 + MINUTE, ids[0]), 0);
+    assert_string_equal(take(s, T0 + 6, &r, &a), "4");
+    assert_int_equal(deferred_store_finish(s, ids[0], T0 + 7, 200, "t", large, 1500, &e), 0);
+    assert_int_equal(state_of(s, "ann", ids[1], "x"), DEFERRED_DONE);
+    assert_int_equal(deferred_store_show(s, "bob", ids[2], &v, &b, &e), SHOAL_ENOTFOUND);
     buf_fini(&b);
     arena_fini(&a);
     deferred_store_close(s);

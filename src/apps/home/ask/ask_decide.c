@@ -87,7 +87,7 @@ static void remember(struct ask_request *r, const struct home_focus *old)
             f.room = ask_plan_text_of(o, "room");
     }
     ask_read_remember(r, &f);
-    home_memory_set_focus(r->ask->memory, r->conversation, r->start_ns, &f);
+    home_memory_set_focus(r->ask->memory, r->conversation, r->owner, r->start_ns, &f);
 }
 
 void ask_decide_finish(struct ask_request *r)

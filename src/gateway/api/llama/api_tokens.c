@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "flow/flow_run.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/api.h"
 #include "wire/json_out.h"
@@ -43,8 +43,7 @@ const size_t api_n_detokenize_fields =
 /* Turns events into an answer to the call. */
 struct tokens_answer {
     struct answer_sink answer; /* first */
-    bool with_pieces;
-    const char *text; /* of inputs: the request's; otherwise NULL */
+    bool with_pieces, with_places;
 };
 
 /* Of Text Embeddings Inference: where a token's text is in the input, in characters. Normalized
@@ -118,8 +117,8 @@ static void put_ids(struct answer_sink *a, const struct sink_done *d)
     struct sink_token t;
     size_t n = 0;
     (void)d;
-    if (own->text) {
-        put_places(a, own->text);
+    if (own->with_places) {
+        put_places(a, a->request->tokens.text); /* as it was read: personal data may be masked */
         return;
     }
     json_out_object(&j);
@@ -173,9 +172,10 @@ static void run(struct call *c, struct request *r, const struct body *b)
     if (!a)
         return;
     a->with_pieces = b->with_pieces;
-    a->text = b->inputs ? r->tokens.text : NULL;
+    a->with_places = b->inputs != NULL;
     a->answer.keeps |= ANSWER_KEEPS_TOKENS;
-    flow_run(&c->gl->flow, r, &a->answer.sink);
+    c->meter.reads_only = true;
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 static void start_encode(struct call *c, const struct body *b)

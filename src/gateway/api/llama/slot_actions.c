@@ -209,7 +209,11 @@ static void start_file(struct call *c, uint32_t id, const char *name, bool save)
                   "this 'id_slot' first",
                   id);
         job_free(j);
-    } else if (strchr(owner, '/') || pool_submit(c->gl->gw->pool, &j->pool_task) < 0) {
+    } else if (strchr(owner, '/')) {
+        call_fail(c, 501, "not_supported_error", NULL, NULL,
+                  "slots of a key with a '/' in its name are not saved: it is no name of a folder");
+        job_free(j);
+    } else if (pool_submit(c->gl->gw->pool, &j->pool_task) < 0) {
         call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too much work is waiting: try again later");
         job_free(j);
     }

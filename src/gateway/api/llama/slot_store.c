@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/holdings.h"
 
-#define MAX_SLOTS 256u /* of all clients; the oldest makes room */
+#define MAX_SLOTS 256u /* of all clients; the oldest of the one that has most makes room */
 #define OWNER_BYTES 64u
 
 struct slot {
@@ -14,13 +15,14 @@ struct slot {
     char *text;
     size_t n;
     uint32_t id, n_tokens;
-    uint64_t age;
+    uint64_t age, who; /* who: the owner, in holdings */
 };
 
 struct slot_store {
     pthread_mutex_t lock;
     uint64_t now;
     struct slot slots[MAX_SLOTS]; /* text NULL: free */
+    struct holdings holdings;     /* how many each owner has */
 };
 
 int slot_store_create(struct slot_store **out, struct err *e)
@@ -39,6 +41,7 @@ void slot_store_destroy(struct slot_store *s)
         return;
     for (uint32_t i = 0; i < MAX_SLOTS; i++)
         mem_free(s->slots[i].text);
+    holdings_fini(&s->holdings);
     pthread_mutex_destroy(&s->lock);
     mem_free(s);
 }
@@ -52,13 +55,27 @@ static struct slot *find(struct slot_store *s, const char *owner, uint32_t id)
     return NULL;
 }
 
-/* With the lock: a free one, or the oldest. */
-static struct slot *oldest(struct slot_store *s)
+/* With the lock. */
+static void empty(struct slot_store *s, struct slot *x)
 {
-    struct slot *old = &s->slots[0];
-    for (uint32_t i = 0; i < MAX_SLOTS && old->text; i++)
-        if (!s->slots[i].text || s->slots[i].age < old->age)
-            old = &s->slots[i];
+    holdings_sub(&s->holdings, x->who, 1);
+    mem_free(x->text);
+    *x = (struct slot){.text = NULL};
+}
+
+/* With the lock: a free one, or the oldest of the client that has most, which is emptied. */
+static struct slot *make_room(struct slot_store *s, uint64_t who)
+{
+    const uint64_t most = holdings_most(&s->holdings, who);
+    struct slot *old = NULL;
+    for (uint32_t i = 0; i < MAX_SLOTS; i++) {
+        struct slot *x = &s->slots[i];
+        if (!x->text)
+            return x;
+        if (x->who == most && (!old || x->age < old->age))
+            old = x;
+    }
+    empty(s, old);
     return old;
 }
 
@@ -73,13 +90,20 @@ void slot_store_put(struct slot_store *s, const char *owner, uint32_t id, const 
     memcpy(text + n_head, tail, n_tail);
     text[n] = '\0';
     pthread_mutex_lock(&s->lock);
+    const uint64_t who = holdings_who(owner);
     struct slot *x = find(s, owner, id);
-    if (!x)
-        x = oldest(s);
-    mem_free(x->text);
-    *x = (struct slot){.text = text, .n = n, .id = id, .n_tokens = n_tokens, .age = ++s->now};
-    memcpy(x->owner, owner, strlen(owner));
+    if (x)
+        empty(s, x);
+    else
+        x = make_room(s, who);
+    if (holdings_add(&s->holdings, who, 1)) {
+        *x = (struct slot){
+            .text = text, .n = n, .id = id, .n_tokens = n_tokens, .age = ++s->now, .who = who};
+        memcpy(x->owner, owner, strlen(owner));
+        text = NULL;
+    }
     pthread_mutex_unlock(&s->lock);
+    mem_free(text);
 }
 
 char *slot_store_take(struct slot_store *s, const char *owner, uint32_t id, size_t *n,
@@ -103,8 +127,7 @@ uint32_t slot_store_erase(struct slot_store *s, const char *owner, uint32_t id)
     struct slot *x = find(s, owner, id);
     if (x) {
         n = x->n_tokens;
-        mem_free(x->text);
-        *x = (struct slot){.text = NULL};
+        empty(s, x);
     }
     pthread_mutex_unlock(&s->lock);
     return n;

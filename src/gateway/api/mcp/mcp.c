@@ -14,7 +14,7 @@
 #include "wire/json_out.h"
 
 #define MAX_ANSWER_BYTES ((size_t)64 << 20)
-#define MAX_HEADERS 4u
+#define MAX_HEADERS 5u
 #define CACHED_MS 3600000u
 
 /* ---- answers ---- */
@@ -277,7 +277,8 @@ static void on_abandoned(struct call *c)
 static void run_tool(struct call *c, struct mcp_message *m, const char *id)
 {
     static const struct http_ops ops = {on_begin, on_write, on_end, on_queued};
-    static const char *const passed[] = {"host", "authorization", "x-api-key", "x-session-id"};
+    static const char *const passed[] = {"host", "authorization", "x-api-key", "x-session-id",
+                                         "x-latency-budget-ms"};
     struct inner *x = mem_zalloc(sizeof(*x));
     size_t n = 0;
     if (!x) {

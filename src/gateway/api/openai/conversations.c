@@ -138,10 +138,22 @@ static int check_items(struct call *c, const cJSON *items, struct fields_error *
 
 /* ---- the store ---- */
 
-static void fail_unknown(struct call *c, const char *what, const char *id)
+static void fail_unknown(struct call *c, const char *id)
 {
     call_fail(c, 404, NULL, NULL, "conversation_not_found",
-              "there is no %s '%.64s': it was not made, or it has expired", what, id);
+              "there is no conversation '%.64s': it was not made, or it has expired", id);
+}
+
+/* rest: of the path, after the conversation's id. */
+static void fail_rest(struct call *c, const char *rest)
+{
+    static const char items[] = "/items/";
+    const size_t n = strlen(items);
+    if (strncmp(rest, items, n) == 0)
+        call_fail(c, 404, NULL, NULL, "item_not_found",
+                  "there is no item '%.64s' in this conversation", rest + n);
+    else
+        call_fail(c, 404, NULL, NULL, "not_found", "there is nothing at %.100s", c->req->path);
 }
 
 /* NULL: the call is answered. */
@@ -209,7 +221,7 @@ static bool begin_work(struct call *c, struct work *w, bool edits)
     if (edits)
         response_store_unlock_edits(w->store);
     cJSON_Delete(w->conversation);
-    fail_unknown(c, "conversation", w->id);
+    fail_unknown(c, w->id);
     return false;
 }
 
@@ -359,7 +371,7 @@ void conversations_post(struct call *c)
     if (items && strcmp(w.rest, "/items") == 0) {
         add_items(c, &w, given);
     } else if (w.rest[0]) {
-        fail_unknown(c, "path", w.rest);
+        fail_rest(c, w.rest);
     } else {
         cJSON_ReplaceItemInObjectCaseSensitive(w.conversation, "metadata", metadata);
         metadata = NULL;
@@ -382,14 +394,19 @@ static void list_items(struct call *c, struct work *w)
     (void)http_query(c->req, "order", order, sizeof(order));
     const long most = strtol(limit, NULL, 10);
     const bool desc = strcmp(order, "asc") != 0;
-    if (most < 1 || most > MAX_LISTED || (desc && strcmp(order, "desc") != 0)) {
-        call_fail(c, 400, NULL, "limit", "invalid_value",
-                  "'limit' must be a number from 1 to %d, and 'order' asc or desc", MAX_LISTED);
+    if (most < 1 || most > MAX_LISTED) {
+        call_fail(c, 400, NULL, "limit", "invalid_value", "'limit' must be a number from 1 to %d",
+                  MAX_LISTED);
+        return;
+    }
+    if (desc && strcmp(order, "desc") != 0) {
+        call_fail(c, 400, NULL, "order", "invalid_value", "'order' must be asc or desc");
         return;
     }
     const cJSON *last = after[0] ? find_item(w->items, after) : NULL;
     if (after[0] && !last) {
-        fail_unknown(c, "item", after);
+        call_fail(c, 404, NULL, "after", "item_not_found",
+                  "there is no item '%.64s' in this conversation", after);
         return;
     }
     const int n = cJSON_GetArraySize(w->items);
@@ -426,7 +443,7 @@ void conversations_get(struct call *c)
         put_json(c, one);
         call_json(c, 200);
     } else {
-        fail_unknown(c, "item", w.rest);
+        fail_rest(c, w.rest);
     }
     end_work(&w, false);
 }
@@ -460,7 +477,7 @@ void conversations_delete(struct call *c)
         (void)save(w.store, w.id, owner_of(c), w.conversation); /* it became smaller */
         answer_conversation(c, w.conversation);
     } else {
-        fail_unknown(c, "item", w.rest);
+        fail_rest(c, w.rest);
     }
     end_work(&w, true);
 }

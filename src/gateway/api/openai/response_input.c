@@ -81,6 +81,20 @@ static int read_call(struct request *r, struct items *x, const cJSON *v, const c
                            cJSON_GetObjectItemCaseSensitive(v, "arguments"), param, e);
 }
 
+void response_input_rename(struct fields_error *e, const char *theirs, const char *ours)
+{
+    char param[sizeof(e->param)], msg[sizeof(e->msg)];
+    size_t n = strlen(theirs), quote = e->msg[0] == '\'';
+    if (strncmp(e->param, theirs, n) != 0)
+        return;
+    snprintf(param, sizeof(param), "%s%.50s", ours, e->param + n);
+    memcpy(e->param, param, sizeof(param));
+    if (strncmp(e->msg + quote, theirs, n) != 0)
+        return;
+    snprintf(msg, sizeof(msg), "%.*s%s%.200s", (int)quote, e->msg, ours, e->msg + quote + n);
+    memcpy(e->msg, msg, sizeof(msg));
+}
+
 static int read_result(struct request *r, struct chat_message *m, const cJSON *v, int i,
                        const char *param, struct fields_error *e)
 {
@@ -94,17 +108,14 @@ static int read_result(struct request *r, struct chat_message *m, const cJSON *v
                            param);
     m->role = "tool";
     m->call_id = request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL);
-    return prompt_read_content(r, m, output, i, e);
-}
-
-void response_input_rename(struct fields_error *e, const char *theirs, const char *ours)
-{
-    char param[sizeof(e->param)];
-    size_t n = strlen(theirs);
-    if (strncmp(e->param, theirs, n) != 0)
-        return;
-    snprintf(param, sizeof(param), "%s%.50s", ours, e->param + n);
-    memcpy(e->param, param, sizeof(param));
+    int rc = prompt_read_content(r, m, output, i, e);
+    if (rc < 0) {
+        char theirs[32], ours[32];
+        snprintf(theirs, sizeof(theirs), "messages[%d].content", i);
+        snprintf(ours, sizeof(ours), "input[%d].output", i);
+        response_input_rename(e, theirs, ours);
+    }
+    return rc;
 }
 
 static int read_item(struct request *r, struct items *x, const cJSON *v, int i, bool lenient,
@@ -161,7 +172,7 @@ int response_input_read(struct request *r, const cJSON *input, bool lenient, str
 int response_input_read_items(struct request *r, const cJSON *items, bool lenient,
                               struct fields_error *e)
 {
-    if (!cJSON_IsArray(items))
+    if (!cJSON_IsArray(items) || !items->child)
         return fields_fail(e, "items", items ? "invalid_type" : "missing_required_parameter",
                            "'items' must be a list with at least one item");
     int rc = response_input_read(r, items, lenient, e);

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/holdings.h"
 #include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "gateway/api/openai/response_file.h"
@@ -27,7 +28,7 @@
 struct kept {
     struct response_entry entry;       /* first */
     struct kept *newer, *older, *next; /* next: in its bucket */
-    uint64_t until_ns;
+    uint64_t until_ns, who;            /* who: the owner, in holdings */
     size_t bytes;
     uint32_t refs; /* the store's own is one of them */
     /* the messages, their calls, then all texts */
@@ -39,6 +40,7 @@ struct response_store {
     uint64_t ttl_ns;
     uint32_t n;
     struct kept *newest, *oldest;
+    struct holdings holdings; /* bytes of each owner */
     struct kept *buckets[N_BUCKETS];
     struct response_run *runs;
     char *path; /* NULL: no file */
@@ -83,6 +85,7 @@ static void forget(struct response_store *s, struct kept *k)
     *(k->newer ? &k->newer->older : &s->newest) = k->older;
     *(k->older ? &k->older->newer : &s->oldest) = k->newer;
     s->bytes -= k->bytes;
+    holdings_sub(&s->holdings, k->who, k->bytes);
     s->n--;
     s->dirty = true;
     unref(k);
@@ -90,8 +93,20 @@ static void forget(struct response_store *s, struct kept *k)
 
 static void forget_old(struct response_store *s, uint64_t now_ns)
 {
-    while (s->oldest && (s->oldest->until_ns <= now_ns || s->bytes > s->max_bytes))
+    while (s->oldest && s->oldest->until_ns <= now_ns)
         forget(s, s->oldest);
+}
+
+/* The oldest of the client that holds most go until all others fit. */
+static void make_room(struct response_store *s, uint64_t who)
+{
+    while (s->bytes > s->max_bytes) {
+        const uint64_t most = holdings_most(&s->holdings, who);
+        struct kept *k = s->oldest;
+        while (k->who != most)
+            k = k->newer;
+        forget(s, k);
+    }
 }
 
 void response_store_destroy(struct response_store *s)
@@ -107,6 +122,7 @@ void response_store_destroy(struct response_store *s)
     }
     while (s->oldest)
         forget(s, s->oldest);
+    holdings_fini(&s->holdings);
     mem_free(s->path);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
@@ -204,9 +220,16 @@ static bool put_until(struct response_store *s, const struct response_entry *e, 
     if (!k)
         return false;
     k->until_ns = until_ns;
+    k->who = holdings_who(e->owner);
+    k->refs++; /* until it is known whether it stays */
     pthread_mutex_lock(&s->lock);
     if ((old = find(s, e->id, e->owner, now_ns)))
         forget(s, old);
+    if (!holdings_add(&s->holdings, k->who, k->bytes)) {
+        pthread_mutex_unlock(&s->lock);
+        mem_free(k);
+        return false;
+    }
     struct kept **at = bucket_of(s, e->id);
     k->next = *at;
     *at = k;
@@ -216,10 +239,12 @@ static bool put_until(struct response_store *s, const struct response_entry *e, 
     s->bytes += k->bytes;
     s->n++;
     s->dirty = true;
-    forget_old(s, now_ns);
+    make_room(s, k->who);
+    const bool stays = k->refs > 1;
+    unref(k);
     pthread_cond_signal(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    return true;
+    return stays;
 }
 
 bool response_store_put(struct response_store *s, const struct response_entry *e, uint64_t now_ns)

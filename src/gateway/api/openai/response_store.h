@@ -2,8 +2,8 @@
  * from.
  *
  * Entries are found by their id and by the client that made them.  They are kept for a time and
- * within a number of bytes; the oldest are forgotten first.  With a file they survive a restart: a
- * thread of the store replaces it, at most once a second.
+ * within a number of bytes; beyond it the oldest of the client that holds most are forgotten.  With
+ * a file they survive a restart: a thread of the store replaces it, at most once a second.
  *
  * A response that is still being made in the background is an entry too, beside a run that can be
  * cancelled.

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/logprob_json.h"
@@ -554,19 +555,21 @@ static void keep(struct answer_sink *a, const struct buf *json, bool running)
         return;
     struct answer_cursor at = {0};
     struct answer_call call;
-    for (uint32_t i = 0; answer_next_call(ch, &at, &call); i++)
-        calls[i] = (struct chat_call){.id = call.id,
-                                      .name = call.name,
-                                      .arguments = call.arguments,
-                                      .arguments_bytes = call.arguments_bytes};
+    for (uint32_t i = 0; answer_next_call(ch, &at, &call); i++) {
+        calls[i] = (struct chat_call){.id = call.id, .name = call.name};
+        calls[i].arguments = utf8_repaired(&a->request->arena, call.arguments, call.arguments_bytes,
+                                           &calls[i].arguments_bytes);
+    }
     if (n > 0)
         memcpy(messages, chat->messages + shape->n_instructions, n * sizeof(*messages));
     const size_t begin = split(a).answer_at; /* thoughts are not read again */
-    messages[n] = (struct chat_message){.role = "assistant",
-                                        .content = buf_str(&ch->text) + begin,
-                                        .content_bytes = ch->text.len - begin,
-                                        .calls = calls,
-                                        .n_calls = ch->n_calls};
+    messages[n] =
+        (struct chat_message){.role = "assistant", .calls = calls, .n_calls = ch->n_calls};
+    /* as the client and the file see it: a model may write bytes that are no text */
+    messages[n].content = utf8_repaired(&a->request->arena, buf_str(&ch->text) + begin,
+                                        ch->text.len - begin, &messages[n].content_bytes);
+    if (request_rc(a->request) < 0)
+        return;
     e.messages = messages;
     memcpy(e.id, a->id, strlen(a->id) + 1);
     memcpy(e.owner, owner_of(a->call), strnlen(owner_of(a->call), sizeof(e.owner) - 1));

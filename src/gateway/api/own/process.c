@@ -147,7 +147,8 @@ static const char *flow_of(struct call *c, struct request *r)
 /* Whether the name is a flow, or a route with one. */
 static bool is_flow(const struct call *c, const char *name)
 {
-    const struct router_route *r = router_table_find(&c->gl->config->router, name);
+    const struct router_route *r =
+        router_table_find_for(&c->gl->config->router, name, c->client ? c->client->name : "");
     return config_flows_find(&c->gl->config->flows, r && r->flow ? r->flow : name) != NULL;
 }
 
