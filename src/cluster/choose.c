@@ -101,14 +101,14 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
 {
     if (q->version)
         return m->state != REGISTRY_FAILED && m->state != REGISTRY_UNLOADING;
-    return node_model_usable(m, q->request->epoch);
+    return node_model_usable(m, q->request->epoch, q->request->may_be_old);
 }
 
 /* Whether it is used only when no other can answer. */
 static bool is_last(const struct choose *c, const struct replica_query *q,
                     const struct node_model *m, const struct choose_view *v)
 {
-    return m->standby ||
+    return m->standby || m->waits ||
            (c->deployed && !q->version &&
             deployed_is_behind(c->deployed, v->state->desired, m->name, m->sum, q->request->epoch));
 }

@@ -244,6 +244,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
     struct leg *g = leg_of(s);
     struct relay *y = g->relay;
     struct request *r = y->request;
+    const bool here = g->at == y->opts.source->here;
     if (deaf(g))
         return;
     if (e->sum && r->kind != REQUEST_ASK) { /* a flow has several models */
@@ -263,10 +264,10 @@ static void on_start(struct sink *s, const struct sink_start *e)
                               .sum = y->has_sum || (y->trial && e->sum) ? y->sum : NULL,
                               .cache = e->cache == SINK_CACHE_HIT ? e->cache : SINK_CACHE_OFF,
                               .tools = e->tools,
-                              .isolated = e->isolated};
+                              .isolated = e->isolated || (r->may_be_old && here)};
     if (!r->model)
         r->model = mine.model; /* another replica may have another default */
-    if (g->at != y->opts.source->here)
+    if (!here)
         mine.node = request_copy(r, g->at->name, strlen(g->at->name));
     g->start = mine;
 }
@@ -656,6 +657,7 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
     double part = 0;
     if (y->stamps && !y->started) /* from now on all its models are of this epoch */
         y->request->epoch = y->opts.source->epoch;
+    y->request->may_be_old = patience_any_version(&y->patience, clock_ns());
     flow_hold_epoch(y->owner, y->request); /* held even while it waits for a replica */
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : NULL,

@@ -556,10 +556,10 @@ static void test_the_state_of_a_node(void **state)
     const struct node_model *m = &to.models[0];
     assert_true(m->requests == 1000 && m->errors == 3 && m->p95_us == 250 && m->share == 50);
     assert_true(m->duty == DESIRED_SERVE && m->epoch == 4 && m->until == 9);
-    assert_false(node_model_usable(m, 3));
-    assert_true(node_model_usable(m, 4) && node_model_usable(m, 8));
-    assert_false(node_model_usable(m, 9));
-    assert_true(node_model_usable(&to.models[1], 3)); /* its own: it serves whatever comes */
+    assert_false(node_model_usable(m, 3, false));
+    assert_true(node_model_usable(m, 4, false) && node_model_usable(m, 8, false));
+    assert_false(node_model_usable(m, 9, false));
+    assert_true(node_model_usable(&to.models[1], 3, false)); /* its own: it serves whatever comes */
     assert_true(to.epoch == 8 && node_state_knows(&to, 9));
     assert_false(node_state_knows(&to, 10));
     assert_int_equal(to.n_prefixes, 2);
@@ -729,8 +729,13 @@ static void test_which_models_are_usable(void **state)
         for (uint32_t duty = 0; duty <= DESIRED_LEAVE; duty++) {
             const struct node_model m = {.state = (enum registry_state)s, .duty = duty};
             bool want = duty == 0 ? own[s] : duty == DESIRED_SERVE && s == REGISTRY_READY;
-            if (node_model_usable(&m, 0) != want)
+            if (node_model_usable(&m, 0, false) != want || node_model_usable(&m, 0, true) != want)
                 fail_msg("state %d, duty %u", s, duty);
+            /* it waits for the present state: only a request that accepts any version is sent */
+            const struct node_model w = {.state = m.state, .duty = DESIRED_STAGE, .waits = true};
+            if (node_model_usable(&w, 0, false) ||
+                node_model_usable(&w, 0, true) != (s == REGISTRY_READY))
+                fail_msg("state %d, waiting", s);
         }
 }
 

@@ -167,8 +167,8 @@ void sim_registry_each_version(struct registry *r,
 static uint32_t duty_of(const struct registry_model *m)
 {
     return m->service.duty == REGISTRY_SERVE   ? DESIRED_SERVE
-           : m->service.duty == REGISTRY_STAGE ? DESIRED_STAGE
-                                               : DESIRED_LEAVE;
+           : m->service.duty == REGISTRY_LEAVE ? DESIRED_LEAVE
+                                               : DESIRED_STAGE;
 }
 
 static int put_state(struct sim_member *m, struct buf *out)
@@ -202,6 +202,7 @@ static int put_state(struct sim_member *m, struct buf *out)
                                                    .epoch = k->model.service.epoch,
                                                    .until = k->model.service.until,
                                                    .share = k->model.service.share,
+                                                   .waits = k->model.service.duty == REGISTRY_WAIT,
                                                    .parallel = 4,
                                                    .replicas = 1 + k->n_extra};
     s.models = models;

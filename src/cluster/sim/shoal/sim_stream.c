@@ -74,6 +74,7 @@ struct sim_call {
     uint64_t seed, epoch;
     uint32_t n_had, n_max;
     uint8_t wanted; /* version; 0: any */
+    bool may_be_old;
     uint32_t n_refs;
     bool cancelled;
     /* at the node */
@@ -184,8 +185,8 @@ static struct sim_loaded *serving(struct sim_member *m, const struct sim_call *c
     if (m->epoch_end && epoch >= m->epoch_end && !c->wanted)
         return NULL;
     for (struct sim_loaded *k = m->models; k; k = k->next) {
-        const bool fits =
-            c->wanted ? k->model.sum[0] == c->wanted : registry_serves(&k->model.service, epoch);
+        const bool fits = c->wanted ? k->model.sum[0] == c->wanted
+                                    : registry_serves(&k->model.service, epoch, c->may_be_old);
         if (fits && k->slot.state == REGISTRY_READY)
             return k;
     }
@@ -249,7 +250,7 @@ static void reach_node(void *ctx)
     }
     c->version = k->model.sum[0];
     c->works = true;
-    c->isolated = m->join && join_is_isolated(m->join);
+    c->isolated = m->join && join_is_isolated(m->join, c->may_be_old);
     k->model.users++;
     send(c, PIECE_START, 0);
     if (c->n_had >= c->n_max) {
@@ -306,6 +307,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
                            .life = k->life,
                            .seed = r->generate.sampling.seed,
                            .epoch = r->epoch,
+                           .may_be_old = r->may_be_old,
                            .n_had = r->generate.resume ? r->generate.resume->n_tokens : 0,
                            .n_max = r->generate.max_tokens,
                            .wanted = r->version ? r->version[0] : 0,
