@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/thread/executor.h"
+#include "cluster/control/desired.h"
 #include "cluster/messages/node_state.h"
 #include "cluster/replica.h"
 #include "cluster/sim/shoal/sim_shoal.h"
@@ -91,11 +92,12 @@ struct sim_member {
     uint64_t epoch, epoch_end, serial;
     struct executor_timer tell; /* its state, to the gateway */
     struct deployed *deployed;
-    uint64_t version;    /* of the desired state, in this life */
-    uint32_t n_known;    /* the administrator's changes in it */
-    uint32_t noted_life; /* when that was looked at */
-    uint64_t away_ns;    /* when it was last not there, or could not reach NATS */
-    uint64_t cable_ns;   /* no connection with the gateway until then */
+    uint64_t version;                   /* of the desired state, in this life */
+    uint8_t state_id[DESIRED_ID_BYTES]; /* which one */
+    uint32_t n_known;                   /* the administrator's changes in it */
+    uint32_t noted_life;                /* when that was looked at */
+    uint64_t away_ns;                   /* when it was last not there, or could not reach NATS */
+    uint64_t cable_ns;                  /* no connection with the gateway until then */
     struct quota_bucket *quota;
     pthread_t quota_user;
     bool uses_quota;
