@@ -153,6 +153,7 @@ struct sim_site {
     uint8_t epochs[256];  /* the version that answered the epoch; 0: none yet */
     uint8_t done_version; /* of the last update that is done; 0: none */
     uint64_t done_ns;
+    uint64_t mixed_ns; /* when an epoch was last answered by two versions, as it may be */
     uint64_t quota_taken;
     uint32_t acked;      /* changes by the administrator that were acknowledged */
     uint32_t acked_lost; /* when NATS lost its data: they may be gone */
@@ -161,7 +162,8 @@ struct sim_site {
     struct replica_source source;
     struct replica_counts replica_counts;
     uint64_t watched_ns; /* when the gateway last looked at its nodes */
-    uint64_t alone_ns;   /* when no node could answer, or the gateway stood still, last */
+    uint64_t alone_ns; /* when less than two nodes could answer, or the gateway stood still, last */
+    uint64_t able_ns;  /* how long, in all, a node could answer that the gateway had heard */
     struct flow flow;
     struct flow_owner owner;
     uint32_t n_clients;

@@ -414,8 +414,24 @@ static void note_health(void)
     sim.watched_ns = sim.now_ns;
 }
 
+/* Whether a node can answer a request that accepts any version, as far as the gateway knows. */
+static bool is_able(void)
+{
+    const struct sim_call any = {.epoch = sim.source.epoch, .may_be_old = true};
+    for (uint32_t i = 0; i < sim.n_nodes; i++) {
+        const struct sim_link *k = &sim.links[i];
+        struct sim_member *m = &sim.members[i];
+        if (sim_member_up(m) && m->paused_ns <= sim.now_ns && m->cable_ns <= sim.now_ns &&
+            k->has_state && k->life == m->life && sim.now_ns - k->heard_ns < SILENT_NS / 2 &&
+            serving(m, &any))
+            return true;
+    }
+    return false;
+}
+
 static void watch(void *ctx)
 {
+    sim.able_ns += is_able() ? WATCH_NS : 0;
     note_health();
     for (uint32_t i = 0; i < sim.n_nodes; i++) {
         struct sim_link *k = &sim.links[i];
@@ -454,6 +470,7 @@ struct sim_client {
     struct sim_client *next;
     const struct request *request;
     uint64_t seed, began_ns;
+    uint64_t able_ns;          /* as that of the site, when it began */
     uint64_t got_ns, pause_ns; /* its last token; its longest pause */
     uint32_t n_max, n_got;
     uint8_t version;
@@ -468,10 +485,13 @@ static struct sim_client *client_of(struct sink *s)
 static void check_version(const struct sim_client *k)
 {
     const uint64_t epoch = k->request->epoch;
-    if (epoch > 0 && epoch < sizeof(sim.epochs)) {
+    if (k->began_ns < sim.mixed_ns + KNOWN_NS)
+        memset(sim.epochs, 0, sizeof(sim.epochs));
+    else if (epoch > 0 && epoch < sizeof(sim.epochs) && !k->isolated) {
         if (sim.epochs[epoch] && sim.epochs[epoch] != k->version)
             sim_broken("epoch %llu was answered by version %u and by %u", (unsigned long long)epoch,
                        sim.epochs[epoch], k->version);
+        sim.epochs[epoch] = k->version;
     }
     if (sim.done_version && k->began_ns > sim.done_ns + KNOWN_NS &&
         k->version != sim.done_version && !k->isolated)
@@ -536,6 +556,9 @@ static void on_fail(struct sink *s, const struct failure *f)
     struct sim_client *k = client_of(s);
     k->over = true;
     sim.counts->n_failed++;
+    if (k->n_got == 0 && sim.able_ns - k->able_ns > WAIT_MS / 2 * SIM_MS)
+        sim_broken("a request fails although a node could answer it for %.1f s: %s",
+                   (double)(sim.able_ns - k->able_ns) / 1e9, f->reason ? f->reason : "");
     if (sim.calm && k->began_ns > sim.now_ns - 5 * SIM_S)
         sim_broken("a request fails although all is well: %s", f->reason ? f->reason : "");
 }
@@ -583,6 +606,7 @@ void sim_stream_client(void)
                              .next = sim.clients,
                              .seed = sim_pick(1 << 20),
                              .began_ns = sim.now_ns,
+                             .able_ns = sim.able_ns,
                              .got_ns = sim.now_ns,
                              .n_max = 1 + sim_pick(40)};
     r = make_request(k);
