@@ -115,6 +115,7 @@ static void test_a_conversation(void **state)
                         .model = "reply",
                         .version = version,
                         .epoch = 12,
+                        .may_be_old = true,
                         .deadline_ns = NOW + 1000,
                         .priority = -2,
                         .kind = REQUEST_GENERATE};
@@ -162,6 +163,7 @@ static void test_a_conversation(void **state)
     assert_string_equal(to->model, "reply");
     assert_memory_equal(to->version, version, sizeof(version));
     assert_int_equal(to->epoch, 12);
+    assert_true(to->may_be_old);
     assert_int_equal(to->received_ns, NOW + 7);
     assert_int_equal(to->deadline_ns, NOW + 1007); /* the remaining time, on this clock */
     assert_int_equal(g->n_prompts, 1);
@@ -675,7 +677,7 @@ static void test_every_field_of_a_node_travels(void **state)
                                             M(share, U32),          M(standby, FLAG),
                                             M(unit_ns, REAL),       M(queue_ns, REAL),
                                             M(answer_tokens, REAL), M(prediction_error, REAL),
-                                            M(parallel, U32)};
+                                            M(parallel, U32),       M(waits, FLAG)};
 #undef N
 #undef M
     const size_t n_node = sizeof(of_node) / sizeof(of_node[0]);
