@@ -61,7 +61,7 @@ struct desired_store {
     /* the thread's */
     uint8_t id[DESIRED_ID_BYTES];
     bool known; /* a state with this id is in force */
-    bool blank; /* without content: see take */
+    bool blank; /* nothing depends on it yet: see take */
     uint64_t version, fence, last_revision;
     uint64_t doubt_revision, doubt_ns; /* see is_doubtful; since when */
     uint64_t n_connects;               /* of the bus, when it was looked at */
@@ -422,10 +422,10 @@ int desired_store_claim(void *store, uint64_t fence, struct err *e)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Nobody has deployed or drained anything. */
+/* Nobody has deployed or drained anything, or no controller has carried it out yet. */
 static bool is_blank(const struct desired *d)
 {
-    return d->n_models == 0 && d->n_rollouts == 0 && d->drained.n == 0;
+    return d->fence == 0 || (d->n_models == 0 && d->n_rollouts == 0 && d->drained.n == 0);
 }
 
 static void hand_over(struct desired_store *s, struct desired *d, enum desired_origin origin)
@@ -470,8 +470,8 @@ static void keep_copy(struct desired_store *s, const struct desired *d)
 
 /* Takes the value in NATS, unless it is not newer than the state in force.  Of one version there
  * may be two when NATS lost its data, a controller restored them, and NATS lost them again: that of
- * the later controller counts.  A state without content gives way to any: an administrator who had
- * looked before there was one may begin another when NATS has lost the first. */
+ * the later controller counts.  A state that nothing depends on yet gives way to any: an
+ * administrator who knows nothing of it may begin another when NATS has lost it. */
 static int take(struct desired_store *s, uint64_t *read, struct err *e)
 {
     struct desired *d = NULL;
