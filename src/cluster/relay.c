@@ -855,14 +855,32 @@ static void give_up_rival(struct relay *y)
     drop(rival);
 }
 
+/* An update has ended since it was sent: no other replica has that version, or serves that epoch,
+ * but one could answer it anew, since the client has seen nothing of it. */
+static bool is_superseded(struct relay *y)
+{
+    struct request *r = y->request;
+    struct replica *const avoid[] = {y->lead->at}, *p = NULL;
+    const struct replica_query q = {.request = r, .avoid = avoid, .n_avoid = 1};
+    const uint64_t epoch = r->epoch;
+    if (y->started || y->sum_wanted || !y->stamps)
+        return false;
+    r->epoch = y->opts.source->epoch;
+    const bool found = y->opts.source->ops->find(y->opts.source, &q, &p) == REPLICA_FOUND;
+    r->epoch = epoch;
+    return found;
+}
+
 /* Nothing came for too long: asks another replica as well, as soon as that is allowed. */
 static void on_stall(struct relay *y)
 {
     const bool hedged = y->n_pieces == 0 && patience(y) < y->stall_ns;
     if (!may_double(y, hedged))
         give_up_rival(y);
-    else if (start_rival(y, hedged) && hedged)
-        y->opts.hedge_ms = 0; /* once */
+    else if (start_rival(y, hedged))
+        y->opts.hedge_ms = hedged ? 0 : y->opts.hedge_ms; /* once */
+    else if (!hedged && is_superseded(y))
+        drop(y->lead); /* when it is closed, the request goes to the other one */
 }
 
 static void on_watch(struct executor_timer *t)
