@@ -178,19 +178,21 @@ static void send(struct sim_call *c, enum piece_kind kind, uint32_t index)
     sim_at(at, SIM_GATEWAY, receive, p);
 }
 
-/* The version that serves the call on this node; NULL: none. */
+/* The version that serves the call on this node, as registry_get_wanted finds it; NULL: none. */
 static struct sim_loaded *serving(struct sim_member *m, const struct sim_call *c)
 {
     const uint64_t epoch = c->epoch ? c->epoch : m->epoch;
+    struct sim_loaded *best = NULL;
     if (m->epoch_end && epoch >= m->epoch_end && !c->wanted)
         return NULL;
     for (struct sim_loaded *k = m->models; k; k = k->next) {
         const bool fits = c->wanted ? k->model.sum[0] == c->wanted
                                     : registry_serves(&k->model.service, epoch, c->may_be_old);
-        if (fits && k->slot.state == REGISTRY_READY)
-            return k;
+        if (fits && k->slot.state == REGISTRY_READY &&
+            (!best || k->model.service.epoch > best->model.service.epoch))
+            best = k;
     }
-    return NULL;
+    return best;
 }
 
 static bool node_has(const struct sim_call *c)
