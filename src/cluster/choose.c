@@ -205,9 +205,10 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
     const struct choose_one *best = &c->best[side], *idle = &c->idle[side], *x = best;
     if (stays(&c->holder[side], best, q->request))
         best = x = &c->holder[side];
-    /* not with a prompt that only another node has read */
-    if (best->replica && !best->standby && idle->replica && idle->price > DOUBTFUL * best->price &&
-        idle->held * 2 >= best->held) {
+    /* not with a prompt that only another node has read, nor when nobody can say how long an answer
+     * takes: then the relay would wait for a replica that says nothing */
+    if (best->replica && !best->standby && best->expect_ns > 0 && idle->replica &&
+        idle->price > DOUBTFUL * best->price && idle->held * 2 >= best->held) {
         probe_sent(idle->probe, c->now_ns);
         x = idle;
     } else if (best->probe) {
