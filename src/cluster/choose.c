@@ -101,14 +101,14 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
 {
     if (q->version)
         return m->state != REGISTRY_FAILED && m->state != REGISTRY_UNLOADING;
-    return node_model_usable(m, q->request->epoch);
+    return node_model_usable(m, q->request->epoch, q->request->may_be_old);
 }
 
 /* Whether it is used only when no other can answer. */
 static bool is_last(const struct choose *c, const struct replica_query *q,
                     const struct node_model *m, const struct choose_view *v)
 {
-    return m->standby ||
+    return m->standby || m->waits ||
            (c->deployed && !q->version &&
             deployed_is_behind(c->deployed, v->state->desired, m->name, m->sum, q->request->epoch));
 }
@@ -205,9 +205,10 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
     const struct choose_one *best = &c->best[side], *idle = &c->idle[side], *x = best;
     if (stays(&c->holder[side], best, q->request))
         best = x = &c->holder[side];
-    /* not with a prompt that only another node has read */
-    if (best->replica && !best->standby && idle->replica && idle->price > DOUBTFUL * best->price &&
-        idle->held * 2 >= best->held) {
+    /* not with a prompt that only another node has read, nor when nobody can say how long an answer
+     * takes: then the relay would wait for a replica that says nothing */
+    if (best->replica && !best->standby && best->expect_ns > 0 && idle->replica &&
+        idle->price > DOUBTFUL * best->price && idle->held * 2 >= best->held) {
         probe_sent(idle->probe, c->now_ns);
         x = idle;
     } else if (best->probe) {

@@ -61,8 +61,8 @@ struct join {
     bool may_change;
     uint64_t ticked_ns; /* the last turn of the timer */
     struct executor_timer gate;
-    /* Any thread reads it; relaxed: it stands for itself. */
-    _Atomic bool isolated;
+    /* Any thread reads them; relaxed: each stands for itself.  waits: while the agent does. */
+    _Atomic bool isolated, waits;
     uint64_t isolated_ns; /* since when */
     uint64_t gate_ns;     /* since when the agent waits for the present state; 0: it does not */
     _Atomic bool up;
@@ -230,6 +230,7 @@ static void close_gate(struct join *j)
 {
     if (!j->agent)
         return;
+    atomic_store_explicit(&j->waits, true, memory_order_relaxed);
     agent_wait(j->agent, true);
     j->gate_ns = clock_ns();
     if (j->control)
@@ -256,12 +257,14 @@ static void on_gate(struct executor_timer *t)
     atomic_store_explicit(&j->isolated, !heard && version > 0, memory_order_relaxed);
     j->gate_ns = 0;
     agent_wait(j->agent, false);
+    atomic_store_explicit(&j->waits, false, memory_order_relaxed);
 }
 
 /* A node that runs, and loses NATS, misses the updates from then on. */
 static void begin_isolation(struct join *j, uint64_t now)
 {
-    if (!j->agent || j->up || !j->up_ns || join_is_isolated(j) || now - j->up_ns < ISOLATED_NS)
+    if (!j->agent || j->up || !j->up_ns || join_is_isolated(j, false) ||
+        now - j->up_ns < ISOLATED_NS)
         return;
     j->isolated_ns = j->up_ns;
     atomic_store_explicit(&j->isolated, true, memory_order_relaxed);
@@ -272,7 +275,7 @@ static void begin_isolation(struct join *j, uint64_t now)
 /* NATS has confirmed the version that this node serves, or sent a newer one. */
 static void end_isolation(struct join *j)
 {
-    if (!join_is_isolated(j) ||
+    if (!join_is_isolated(j, false) ||
         !control_confirmed(j->control, j->desired ? j->desired->version : 0, j->isolated_ns))
         return;
     atomic_store_explicit(&j->isolated, false, memory_order_relaxed);
@@ -466,9 +469,10 @@ void join_damaged(struct join *j, const uint8_t sha256[SHA256_BYTES])
         agent_damaged(j->agent, sha256);
 }
 
-bool join_is_isolated(const struct join *j)
+bool join_is_isolated(const struct join *j, bool may_be_old)
 {
-    return j && atomic_load_explicit(&j->isolated, memory_order_relaxed);
+    return j && (atomic_load_explicit(&j->isolated, memory_order_relaxed) ||
+                 (may_be_old && atomic_load_explicit(&j->waits, memory_order_relaxed)));
 }
 
 bool join_up(const struct join *j)

@@ -72,8 +72,9 @@ void join_close(struct join *j); /* NULL is fine */
 void join_fill(struct join *j, struct node_state *s, struct arena *a);
 bool join_up(const struct join *j);
 /* This node serves a version of the desired state that it could not compare with NATS: it may be
- * outdated.  j NULL: no. */
-bool join_is_isolated(const struct join *j);
+ * outdated.  may_be_old: of the request, which is also answered before it was compared.  j NULL:
+ * no. */
+bool join_is_isolated(const struct join *j, bool may_be_old);
 uint64_t join_heartbeats(const struct join *j); /* received so far */
 
 /* As agent_damaged; the executor's thread. */

@@ -184,7 +184,7 @@ static bool can_use(const struct node_state *s, const struct request *r)
 {
     const struct node_model *m = NULL;
     while ((m = choose_model(s, r, m)))
-        if (node_model_usable(m, r->epoch))
+        if (node_model_usable(m, r->epoch, r->may_be_old))
             return true;
     return false;
 }

@@ -3,6 +3,7 @@
 
 #define MS_NS 1000000ull
 #define TOTAL_MS 300000u
+#define ANY_VERSION 4u /* of what it may wait, this part for the present version */
 #define MAX_WRONG 3u
 #define MAX_DEATHS 8u
 #define UNKNOWN_ENDED                                                                              \
@@ -55,10 +56,19 @@ bool patience_late(const struct patience *p, uint64_t now)
     return p->deadline_ns && now >= p->deadline_ns;
 }
 
+static uint64_t waited(const struct patience *p, uint64_t now)
+{
+    return p->waited_ns + (p->waits_ns ? now - p->waits_ns : 0);
+}
+
+bool patience_any_version(const struct patience *p, uint64_t now)
+{
+    return p->has_waited && waited(p, now) >= p->wait_ns / ANY_VERSION;
+}
+
 enum patience_verdict patience_judge(const struct patience *p, enum replica_found found,
                                      uint64_t now)
 {
-    uint64_t waited = p->waited_ns + (p->waits_ns ? now - p->waits_ns : 0);
     bool believed = p->last == PATIENCE_REFUSED_IT || p->last == PATIENCE_FAILED_ITSELF;
     if (patience_late(p, now))
         return PATIENCE_LATE;
@@ -73,7 +83,7 @@ enum patience_verdict patience_judge(const struct patience *p, enum replica_foun
     bool absent = found == REPLICA_NONE || found == REPLICA_UNHEARD;
     if (!p->begun && (absent || believed))
         return PATIENCE_REFUSED;
-    if (p->has_waited && waited >= p->wait_ns)
+    if (p->has_waited && waited(p, now) >= p->wait_ns)
         return PATIENCE_ALONE;
     return PATIENCE_GO_ON;
 }

@@ -71,6 +71,8 @@ void patience_piece(struct patience *p, uint64_t now);
 void patience_failed(struct patience *p, enum patience_failure how, uint32_t n_ended);
 /* No replica can take it: it waits from now on. */
 void patience_waits(struct patience *p, uint64_t now);
+/* It has waited so long that a version that is perhaps outdated may answer it. */
+bool patience_any_version(const struct patience *p, uint64_t now);
 /* Whether to continue. found: whether there is a replica that was not just tried. */
 enum patience_verdict patience_judge(const struct patience *p, enum replica_found found,
                                      uint64_t now);

@@ -244,6 +244,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
     struct leg *g = leg_of(s);
     struct relay *y = g->relay;
     struct request *r = y->request;
+    const bool here = g->at == y->opts.source->here;
     if (deaf(g))
         return;
     if (e->sum && r->kind != REQUEST_ASK) { /* a flow has several models */
@@ -263,10 +264,10 @@ static void on_start(struct sink *s, const struct sink_start *e)
                               .sum = y->has_sum || (y->trial && e->sum) ? y->sum : NULL,
                               .cache = e->cache == SINK_CACHE_HIT ? e->cache : SINK_CACHE_OFF,
                               .tools = e->tools,
-                              .isolated = e->isolated};
+                              .isolated = e->isolated || (r->may_be_old && here)};
     if (!r->model)
         r->model = mine.model; /* another replica may have another default */
-    if (g->at != y->opts.source->here)
+    if (!here)
         mine.node = request_copy(r, g->at->name, strlen(g->at->name));
     g->start = mine;
 }
@@ -656,6 +657,7 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
     double part = 0;
     if (y->stamps && !y->started) /* from now on all its models are of this epoch */
         y->request->epoch = y->opts.source->epoch;
+    y->request->may_be_old = patience_any_version(&y->patience, clock_ns());
     flow_hold_epoch(y->owner, y->request); /* held even while it waits for a replica */
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : NULL,
@@ -853,14 +855,32 @@ static void give_up_rival(struct relay *y)
     drop(rival);
 }
 
+/* An update has ended since it was sent: no other replica has that version, or serves that epoch,
+ * but one could answer it anew, since the client has seen nothing of it. */
+static bool is_superseded(struct relay *y)
+{
+    struct request *r = y->request;
+    struct replica *const avoid[] = {y->lead->at}, *p = NULL;
+    const struct replica_query q = {.request = r, .avoid = avoid, .n_avoid = 1};
+    const uint64_t epoch = r->epoch;
+    if (y->started || y->sum_wanted || !y->stamps)
+        return false;
+    r->epoch = y->opts.source->epoch;
+    const bool found = y->opts.source->ops->find(y->opts.source, &q, &p) == REPLICA_FOUND;
+    r->epoch = epoch;
+    return found;
+}
+
 /* Nothing came for too long: asks another replica as well, as soon as that is allowed. */
 static void on_stall(struct relay *y)
 {
     const bool hedged = y->n_pieces == 0 && patience(y) < y->stall_ns;
     if (!may_double(y, hedged))
         give_up_rival(y);
-    else if (start_rival(y, hedged) && hedged)
-        y->opts.hedge_ms = 0; /* once */
+    else if (start_rival(y, hedged))
+        y->opts.hedge_ms = hedged ? 0 : y->opts.hedge_ms; /* once */
+    else if (!hedged && is_superseded(y))
+        drop(y->lead); /* when it is closed, the request goes to the other one */
 }
 
 static void on_watch(struct executor_timer *t)

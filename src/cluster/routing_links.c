@@ -21,7 +21,7 @@ struct giving {
 
 static enum router_state state_of(const struct node_model *m, const struct node_state *s)
 {
-    if (!node_model_usable(m, s->epoch))
+    if (!node_model_usable(m, s->epoch, false))
         return ROUTER_GONE;
     /* a standby is used only when no other can answer */
     return m->state == REGISTRY_READY && !m->standby ? ROUTER_READY : ROUTER_LOADING;

@@ -101,6 +101,7 @@ void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind)
                                        .kind = kind,
                                        .version = a->version,
                                        .epoch = a->epoch,
+                                       .may_be_old = a->may_be_old,
                                        .key = a->key,
                                        .beginnings = a->beginnings,
                                        .n_beginnings = a->n_beginnings,

@@ -22,6 +22,7 @@ struct acquire {
     const uint8_t *version;     /* SHA-256 of the model that must be there; NULL: any */
     const char *key;            /* as in registry_want */
     uint64_t epoch;             /* of the request */
+    bool may_be_old;            /* as in registry_want */
     const uint64_t *beginnings; /* as in registry_want */
     uint32_t n_beginnings;
     /* Called at most once, before ready; the model may still be loading then. */
@@ -37,8 +38,8 @@ struct acquire {
     char text[320], wait_text[320];
 };
 
-/* owner, ready, failed, version, key and epoch are set by the caller; the rest is zero.  name: NULL
- * is the default model of the kind.  ready may be called before this returns. */
+/* owner, ready, failed, version, key, epoch and may_be_old are set by the caller; the rest is zero.
+ * name: NULL is the default model of the kind.  ready may be called before this returns. */
 void acquire_model(struct acquire *a, const char *name, enum shoal_kind kind);
 /* The model is no longer needed; ready is still called. */
 void acquire_cancel(struct acquire *a);

@@ -496,6 +496,7 @@ void infer_run(struct flow_owner *o, struct request *r, struct sink *s)
     f->acquire.failed = on_failed;
     f->acquire.version = r->version;
     f->acquire.epoch = r->epoch;
+    f->acquire.may_be_old = r->may_be_old;
     f->acquire.key = request_key(r);
     acquire_model(&f->acquire, r->model, r->infer.kind);
 }

@@ -183,6 +183,7 @@ struct request {
     const char *model;      /* NULL: the default model */
     const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any.  Not for asks */
     uint64_t epoch;         /* all its models are those of this epoch; 0: not stamped yet */
+    bool may_be_old;        /* no node knew its version to be the present one for too long */
     uint64_t held_epoch;    /* counted by flow_hold_epoch; 0: none */
     uint64_t received_ns;   /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */

@@ -180,6 +180,7 @@ void tokens_run(struct flow_owner *o, struct request *r, struct sink *s)
     t->acquire.version = r->version;
     t->acquire.key = request_key(r);
     t->acquire.epoch = r->epoch;
+    t->acquire.may_be_old = r->may_be_old;
     s->job = &t->job;
     o->n_jobs++;
     acquire_model(&t->acquire, r->model, request_tokens_kind(&r->tokens));

@@ -372,7 +372,7 @@ void call_set_model(struct call *c, const struct sink_start *e)
     c->model_name = e->model;
     c->node_name = e->node;
     c->routed = c->sink ? c->sink->routed : NULL;
-    c->isolated = e->isolated || (!e->node && join_is_isolated(c->gl->gw->join));
+    c->isolated = e->isolated || (!e->node && join_is_isolated(c->gl->gw->join, false));
     c->session_away = e->session_away;
     c->n_dropped = e->n_dropped;
     if (e->cache != SINK_CACHE_OFF)

@@ -37,6 +37,7 @@ enum registry_state {
 enum registry_duty {
     REGISTRY_SERVE,
     REGISTRY_STAGE, /* loaded; answers only requests for its version */
+    REGISTRY_WAIT,  /* the same, and those that accept a version that is perhaps outdated */
     REGISTRY_LEAVE, /* the same: it only finishes running requests */
 };
 
@@ -53,6 +54,7 @@ struct registry_want {
     enum shoal_kind kind;
     const uint8_t *version; /* SHA-256; NULL: whichever serves */
     uint64_t epoch;         /* 0: the current one */
+    bool may_be_old;        /* a version that waits (REGISTRY_WAIT) is acceptable */
     const char *key;        /* requests with equal keys get the same side of a canary; NULL: none */
     /* Hashes of the beginnings of its prompt, the longest last: of several copies of the model, the
      * one that has read most of it is preferred. */
@@ -288,9 +290,11 @@ SHOAL_MUST_CHECK int registry_get_wanted(struct registry *r, const struct regist
 /* Whether a request with this key belongs to the share of a canary. */
 bool registry_in_share(const char *key, uint32_t share);
 /* Whether s covers the epoch. */
-static inline bool registry_serves(const struct registry_service *s, uint64_t epoch)
+static inline bool registry_serves(const struct registry_service *s, uint64_t epoch,
+                                   bool may_be_old)
 {
-    return s->duty == REGISTRY_SERVE && epoch >= s->epoch && (s->until == 0 || epoch < s->until);
+    return (s->duty == REGISTRY_SERVE || (may_be_old && s->duty == REGISTRY_WAIT)) &&
+           epoch >= s->epoch && (s->until == 0 || epoch < s->until);
 }
 static inline bool registry_service_same(const struct registry_service *a,
                                          const struct registry_service *b)

@@ -120,9 +120,9 @@ static struct registry_model *find_serving(struct registry *r, const struct regi
             continue;
         if (!*first)
             *first = m;
-        if (want->version
-                ? is_version(m, want->version)
-                : registry_serves(&m->service, epoch) && (!best || is_better(m, best, want->key)))
+        if (want->version ? is_version(m, want->version)
+                          : registry_serves(&m->service, epoch, want->may_be_old) &&
+                                (!best || is_better(m, best, want->key)))
             best = m;
     }
     return best;

@@ -3,7 +3,8 @@
 // workers killed and stopped, their links cut, silenced, delayed and slowed, gateways killed, drained and stopped, and NATS
 // servers killed, stopped and wiped.  Every answer must be that of one process without a cluster: none lost, none repeated.
 // A client whose gateway is lost asks another one; what it had until then must be the beginning of the answer.  In the
-// end every node must get requests again, and the desired state must be as it was, however often NATS lost it.
+// end every node must get requests again, and the desired state must be as it was, however often NATS lost it.  What
+// administrators changed meanwhile must be linearizable (chaos_admin.js).
 // Usage: chaos.js SHOAL CHAOS_PROXY [SECONDS [SEED]]     LOGS=DIR: keeps the logs of the members there
 //        CROSS=PROGRAM: the third node, of another architecture (tools/build-cross)
 //        NETNS=1: every member in a network namespace of its own, whose cable can be pulled (chaos_net.js)
@@ -11,8 +12,9 @@
 const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
+const { Admins } = require('./chaos_admin.js');
 const clients = require('./chaos_clients.js');
-const { disturb } = require('./chaos_events.js');
+const { disturb, random } = require('./chaos_events.js');
 const { Net, enter } = require('./chaos_net.js');
 const chaos = require('./chaos_site.js');
 
@@ -183,14 +185,14 @@ function report(done, figures) {
     const deployed = await chaos.cluster(site, 'deploy', 'reply', '--replicas', '3', '--wait', '60');
     if (deployed?.ready !== 3)
         throw new Error(`reply is not deployed: ${JSON.stringify(deployed)} ${site.refused}`);
-    const before = await chaos.cluster(site, 'desired');
+    const before = await chaos.cluster(site, 'desired'), admins = new Admins(site, random(seed + 3));
     const [streams, shorts] = await requests();
     let on = true;
     const goes = () => on;
     began = performance.now();
     const work = [...Array.from({ length: nStreams }, (_, i) => worker(site, streams, i, goes)),
         ...Array.from({ length: nShorts }, (_, i) => worker(site, shorts, i, goes)),
-        ...site.gateways.map((g) => probe(g, goes))];
+        ...site.gateways.map((g) => probe(g, goes)), admins.change(goes), admins.change(goes), admins.read(goes)];
     const done = await disturb(site, seed, seconds * 1000, (node) => { healedAt[node.name] = performance.now(); });
     await trafficReturns(site);
     on = false;
@@ -205,5 +207,6 @@ function report(done, figures) {
     t.check(figures.given_up === 0, `${figures.given_up} streams were given up`);
     t.check(counts.good > 0, 'no request was answered');
     report(done, figures);
+    console.log(admins.judge(complain));
     process.exit(bad || t.failures() ? 1 : 0);
 })().catch(t.abandon);

@@ -248,4 +248,4 @@ async function disturb(site, seed, ms, on_healed = () => {}) {
     return done;
 }
 
-module.exports = { disturb };
+module.exports = { disturb, random };

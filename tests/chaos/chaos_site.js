@@ -117,7 +117,7 @@ models:
 async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3, program = () => shoal, net = null } = {}) {
     const hub = net?.hub ?? '127.0.0.1';
     const place = async (name) => (net ? net.plug(name) : { prefix: [], address: '127.0.0.1' });
-    const site = { nodes: [], gateways: [], net, proxy: new Proxy(proxyProgram, [hub]) };
+    const site = { nodes: [], gateways: [], wipes: [], net, proxy: new Proxy(proxyProgram, [hub]) };
     const names = (what, n) => Array.from({ length: n }, (_, i) => `${what}${i + 1}`);
     const ca = path.join(t.tmp, 'ca'), nats = await natsServers(shoal, ca, servers, place);
     site.nats = nats.list;
@@ -188,6 +188,8 @@ async function restartGateway(site, gateway) {
 
 // NATS loses everything: all servers are killed and start again with empty folders.
 async function wipe(site, ms) {
+    const loss = { start: performance.now(), end: Infinity };
+    site.wipes.push(loss);
     for (const server of site.nats)
         server.signal('SIGKILL');
     await Promise.all(site.nats.map((server) => server.ended));
@@ -198,6 +200,7 @@ async function wipe(site, ms) {
     await t.sleep(ms);
     for (const server of site.nats)
         server.start();
+    loss.end = performance.now();
 }
 
 // shoal cluster ARGS as an administrator; null: it failed.

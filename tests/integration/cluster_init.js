@@ -25,7 +25,13 @@ function servers_of(pid) {
     return found;
 }
 
-const alive = (pid) => fs.existsSync(`/proc/${pid}`) && !/^\d+ \(.*\) Z/.test(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'));
+const alive = (pid) => {
+    try {
+        return !/^\d+ \(.*\) Z/.test(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'));
+    } catch { // it has ended
+        return false;
+    }
+};
 
 function join(name) {
     const child = spawn(shoal, ['cluster', 'join', folder(name)], { stdio: ['ignore', 'pipe', 'pipe'] });

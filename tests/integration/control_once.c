@@ -10,10 +10,13 @@
 #include <cmocka.h>
 
 #include "base/thread/executor_queue.h"
+#include "cluster/control/bucket.h"
 #include "cluster/control/bus.h"
 #include "cluster/once/once_bucket.h"
 #include "cluster/once/once_record.h"
+#include "host/sha256.h"
 #include "support/nats_site.h"
+#include "support/watchdog.h"
 
 static struct nats_site site;
 
@@ -203,6 +206,48 @@ static void test_a_gateway_that_is_gone(void **state)
     close_gateway(&b);
 }
 
+/* The revision of a key's record. */
+static uint64_t revision_of(struct bucket *k, const struct call *c)
+{
+    char hex[2 * SHA256_BYTES + 1];
+    struct err e = {0};
+    struct buf in;
+    uint64_t at = 0;
+    sha256_hex(hex, c->claim.key);
+    buf_init(&in, 1 << 20);
+    assert_int_equal(bucket_get(k, hex, &in, &at, &e), 0);
+    buf_fini(&in);
+    return at;
+}
+
+/* A gateway that still works on a call says so again and again: however long it takes, nobody takes
+ * it for gone. */
+static void test_a_long_call_is_renewed(void **state)
+{
+    struct gateway a, b;
+    struct call first, second;
+    struct bucket *k;
+    struct err e = {0};
+    (void)state;
+    open_gateway(&a, "a", 60000, 600);
+    open_gateway(&b, "b", 60000, 60000);
+    assert_int_equal(ask(&a, &first, 40, 1), ONCE_CLAIMED_MINE);
+    begin(&b, &second, 40, 1);
+    assert_int_equal(bucket_open(&k, b.bus, "once", 60000, &e), 0);
+    uint64_t at = revision_of(k, &first);
+    for (int i = 0; i < 2; i++) {
+        const uint64_t was = at;
+        WAIT_UNTIL((at = revision_of(k, &first)) > was);
+    }
+    a.ledger->ops->complete(a.ledger, first.claim.key, "answer", 6);
+    assert_int_equal(wait_done(&b, &second), ONCE_CLAIMED_ANSWERED);
+    bucket_close(k);
+    end_call(&first);
+    end_call(&second);
+    close_gateway(&a);
+    close_gateway(&b);
+}
+
 static void test_while_nats_is_away(void **state)
 {
     struct gateway a, b;
@@ -248,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_one_runs_and_the_other_gets_its_answer),
         cmocka_unit_test(test_answers_fade),
         cmocka_unit_test(test_a_gateway_that_is_gone),
+        cmocka_unit_test(test_a_long_call_is_renewed),
         cmocka_unit_test(test_while_nats_is_away),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -80,9 +80,32 @@ function abandon(e) {
 }
 
 // A free port below the ephemeral range: a process that is restarted still finds it free.
+const claims = new Set();
+process.on('exit', () => claims.forEach((file) => fs.rmSync(file, { force: true })));
+
+// Until this process ends no other test gets the port, also while nothing listens there; nats_site.h looks, too.
+function claim(port) {
+    const file = `/tmp/shoal-test-port-${port}`;
+    try {
+        fs.writeFileSync(file, String(process.pid), { flag: 'wx' });
+    } catch {
+        try {
+            process.kill(Number(fs.readFileSync(file, 'utf8')) || process.pid, 0);
+        } catch (e) {
+            if (e.code === 'ESRCH') // of a test that was killed
+                fs.rmSync(file, { force: true });
+        }
+        return false;
+    }
+    claims.add(file);
+    return true;
+}
+
 async function free_port() {
     for (let tries = 0; tries < 1000; tries++) {
         const port = 10000 + Math.floor(Math.random() * 10000);
+        if (!claim(port))
+            continue;
         const free = await new Promise((done) => {
             const s = net.createServer().once('error', () => done(false)).listen(port, '127.0.0.1', () => s.close(() => done(true)));
         });

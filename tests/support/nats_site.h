@@ -44,7 +44,8 @@ static inline double nats_site_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A port below the ephemeral range, so that a restarted server finds it free. */
+/* A port below the ephemeral range, so that a restarted server finds it free; not one that a script
+ * has claimed (tests/integration/serve.js). */
 static inline unsigned nats_site_free_port(void)
 {
     static unsigned seed;
@@ -53,12 +54,14 @@ static inline unsigned nats_site_free_port(void)
     for (int tries = 0; tries < 1000; tries++) {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         unsigned port = 10000 + (unsigned)rand_r(&seed) % 10000;
+        char claim[64];
+        snprintf(claim, sizeof(claim), "/tmp/shoal-test-port-%u", port);
         a.sin_port = htons((uint16_t)port);
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
         if (fd >= 0)
             close(fd);
-        if (ok)
+        if (ok && access(claim, F_OK) < 0)
             return port;
     }
     fprintf(stderr, "no free port\n");

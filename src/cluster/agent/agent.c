@@ -135,7 +135,7 @@ static void set_service(struct agent *a, struct held *h)
     struct registry_service s = h->service;
     struct err e = {0};
     if ((a->waits || h->damaged) && s.duty == REGISTRY_SERVE)
-        s.duty = REGISTRY_STAGE;
+        s.duty = h->damaged ? REGISTRY_STAGE : REGISTRY_WAIT;
     if ((h->added || h->own) &&
         registry_set_service(a->opts.registry, h->item.name, sum_of(h), &s, &e) < 0)
         fail(a, h, e.msg);

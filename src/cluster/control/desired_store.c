@@ -62,6 +62,7 @@ struct desired_store {
     /* the thread's */
     uint8_t id[DESIRED_ID_BYTES];
     bool known; /* a state with this id is in force */
+    bool blank; /* nothing depends on it yet: see take */
     uint64_t version, fence, last_revision;
     uint64_t doubt_revision, doubt_ns; /* see is_doubtful; since when */
     uint64_t n_connects;               /* of the bus, when it was looked at */
@@ -360,6 +361,10 @@ static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn
                      "(fence %llu) must not",
                      (unsigned long long)d->fence, (unsigned long long)fence);
     else if ((rc = fn(ctx, d, e)) == 0) {
+        pthread_mutex_lock(&s->lock);
+        if (fence) /* members may know more of a state that gave way to this one: see take */
+            raise_to(&d->version, s->heard_version);
+        pthread_mutex_unlock(&s->lock);
         d->version++;
         if (fence)
             d->fence = fence;
@@ -418,11 +423,18 @@ int desired_store_claim(void *store, uint64_t fence, struct err *e)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
+/* Nobody has deployed or drained anything, or no controller has carried it out yet. */
+static bool is_blank(const struct desired *d)
+{
+    return d->fence == 0 || (d->n_models == 0 && d->n_rollouts == 0 && d->drained.n == 0);
+}
+
 static void hand_over(struct desired_store *s, struct desired *d, enum desired_origin origin)
 {
     struct desired *old;
     memcpy(s->id, d->id, sizeof(s->id));
     s->known = true;
+    s->blank = is_blank(d);
     s->version = d->version;
     s->fence = d->fence;
     pthread_mutex_lock(&s->lock);
@@ -459,7 +471,8 @@ static void keep_copy(struct desired_store *s, const struct desired *d)
 
 /* Takes the value in NATS, unless it is not newer than the state in force.  Of one version there
  * may be two when NATS lost its data, a controller restored them, and NATS lost them again: that of
- * the later controller counts. */
+ * the later controller counts.  A state that nothing depends on yet gives way to any: an
+ * administrator who knows nothing of it may begin another when NATS has lost it. */
 static int take(struct desired_store *s, uint64_t *read, struct err *e)
 {
     struct desired *d = NULL;
@@ -468,17 +481,18 @@ static int take(struct desired_store *s, uint64_t *read, struct err *e)
     *read = revision;
     if (rc < 0)
         return rc;
-    if (s->known && memcmp(d->id, s->id, sizeof(s->id)) != 0) {
+    const bool other = s->known && memcmp(d->id, s->id, sizeof(s->id)) != 0;
+    if (other && !s->blank) {
         rc = err_set(e, SHOAL_ECHANGED,
                      "NATS has the desired state of another cluster; this member keeps its own. To "
                      "follow the new one, stop the member and remove %s",
                      s->file ? s->file : "its snapshot");
-    } else if (s->known && d->version < s->version) {
+    } else if (s->known && !other && d->version < s->version) {
         rc = err_set(e, SHOAL_ECHANGED,
                      "NATS has version %llu of the desired state, this member has %llu: it keeps "
                      "the newer one",
                      (unsigned long long)d->version, (unsigned long long)s->version);
-    } else if (s->known && d->version == s->version && d->fence <= s->fence) {
+    } else if (s->known && !other && d->version == s->version && d->fence <= s->fence) {
         pthread_mutex_lock(&s->lock);
         s->status.origin = DESIRED_FROM_NATS;
         s->status.revision = revision;
@@ -656,7 +670,7 @@ static void take_copy(struct desired_store *s, const struct roll_code *answer)
                         (s->copy.len == 0 || roll_call_newer(mark_of(d), s->copy_mark)) &&
                         d->version <= MAX_HEARD && d->fence <= MAX_HEARD;
     pthread_mutex_unlock(&s->lock);
-    if (wanted && own && memcmp(own->id, d->id, sizeof(d->id)) != 0)
+    if (wanted && own && !is_blank(own) && memcmp(own->id, d->id, sizeof(d->id)) != 0)
         log_warn("control", "a copy of the desired state of another cluster is ignored");
     else if (wanted)
         keep_copy(s, d);

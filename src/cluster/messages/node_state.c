@@ -47,6 +47,7 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->until = from->until;
     m->share = from->share;
     m->standby = from->standby;
+    m->waits = from->waits;
     m->unit_ns = from->unit_ns;
     m->queue_ns = from->queue_ns;
     m->answer_tokens = from->answer_tokens;
@@ -209,6 +210,7 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
         .until = m->until,
         .share = m->share,
         .standby = m->standby,
+        .waits = m->waits,
         .unit_ns = figure(m->unit_ns),
         .queue_ns = figure(m->queue_ns),
         .answer_tokens = figure(m->answer_tokens),
@@ -364,12 +366,13 @@ const struct node_model *node_state_model(const struct node_state *s, const char
     return node_state_next(s, NULL, name, kind);
 }
 
-bool node_model_usable(const struct node_model *m, uint64_t epoch)
+bool node_model_usable(const struct node_model *m, uint64_t epoch, bool may_be_old)
 {
+    const bool serves = m->duty == DESIRED_SERVE || (may_be_old && m->waits);
     if (m->state == REGISTRY_FAILED || m->state == REGISTRY_UNLOADING)
         return false;
     /* a model of the configuration may be loaded by the request itself */
-    if (m->duty != 0 && (m->duty != DESIRED_SERVE || m->state != REGISTRY_READY))
+    if (m->duty != 0 && (!serves || m->state != REGISTRY_READY))
         return false;
     return epoch >= m->epoch && (m->until == 0 || epoch < m->until);
 }
@@ -395,8 +398,8 @@ static uint32_t duty_of(const struct registry_model *m)
     if (!m->versioned && registry_service_same(&m->service, &all))
         return 0;
     return m->service.duty == REGISTRY_SERVE   ? DESIRED_SERVE
-           : m->service.duty == REGISTRY_STAGE ? DESIRED_STAGE
-                                               : DESIRED_LEAVE;
+           : m->service.duty == REGISTRY_LEAVE ? DESIRED_LEAVE
+                                               : DESIRED_STAGE;
 }
 
 /* Another copy of a model that is in the list: the node has one of the name, with the work of all
@@ -466,6 +469,7 @@ static void add_model(void *ctx, const struct registry_model *m)
         .until = m->service.until,
         .share = m->service.share,
         .standby = m->slot->spec.standby,
+        .waits = m->service.duty == REGISTRY_WAIT,
         .shares_cache = m->slot->spec.shares_cache,
         .replicas = m->slot->state == REGISTRY_READY};
     if (m->slot->state == REGISTRY_FAILED)

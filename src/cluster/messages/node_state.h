@@ -36,6 +36,7 @@ struct node_model {
     uint64_t epoch, until;
     uint32_t share; /* share of a canary, in thousandths; 0: not a canary */
     bool standby;   /* loaded, but used only when no other node can answer */
+    bool waits;     /* staged until the node has heard the present desired state */
     /* from its cost model, as in cost_telemetry; 0: not known yet */
     double unit_ns, queue_ns, answer_tokens, prediction_error;
     uint32_t parallel;
@@ -112,8 +113,9 @@ static inline uint32_t node_model_replicas(const struct node_model *m)
 {
     return m->replicas > 1 ? m->replicas : 1;
 }
-/* Whether requests of the epoch may be sent to it: not while it is staged, leaving or failed. */
-bool node_model_usable(const struct node_model *m, uint64_t epoch);
+/* Whether requests of the epoch may be sent to it: not while it is staged, leaving or failed.
+ * may_be_old: those that accept a version that waits. */
+bool node_model_usable(const struct node_model *m, uint64_t epoch, bool may_be_old);
 /* Whether the node knows the epoch. */
 static inline bool node_state_knows(const struct node_state *s, uint64_t epoch)
 {

@@ -347,6 +347,7 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
     if (r->version)
         m.version = pb_bytes(r->version, SHA256_BYTES);
     m.epoch = r->epoch;
+    m.may_be_old = r->may_be_old;
     if (r->deadline_ns) /* 1: it has already passed */
         m.budget_ns = r->deadline_ns > now_ns ? r->deadline_ns - now_ns : 1;
     if (r->kind == REQUEST_GENERATE)
@@ -720,6 +721,7 @@ static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, str
     r->model = m->model[0] ? text_of(r, m->model) : NULL;
     r->version = m->version.len == SHA256_BYTES ? m->version.data : NULL;
     r->epoch = m->epoch;
+    r->may_be_old = m->may_be_old;
     r->received_ns = now_ns;
     if (m->budget_ns > 0)
         r->deadline_ns = m->budget_ns < UINT64_MAX - now_ns ? now_ns + m->budget_ns : UINT64_MAX;

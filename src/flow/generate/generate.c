@@ -783,6 +783,7 @@ void generate_run(struct flow_owner *o, struct request *r, struct sink *s)
     g->acquire.failed = on_failed;
     g->acquire.version = r->version;
     g->acquire.epoch = r->epoch;
+    g->acquire.may_be_old = r->may_be_old;
     g->acquire.key = request_key(r);
     g->acquire.beginnings = r->beginnings;
     g->acquire.n_beginnings = r->n_beginnings;

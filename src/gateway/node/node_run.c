@@ -22,6 +22,8 @@
 struct answer {
     struct sink sink;
     struct call *call; /* held */
+    bool may_be_old;   /* of the request */
+    bool isolated;     /* when it came: its model may have been chosen then */
     struct buf events;
 };
 
@@ -69,7 +71,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
 {
     struct answer *a = answer_of(s);
     struct sink_start mine = *e;
-    mine.isolated = join_is_isolated(a->call->gl->gw->join);
+    mine.isolated = a->isolated || join_is_isolated(a->call->gl->gw->join, a->may_be_old);
     event_pb_put_start(&a->events, &mine);
 }
 
@@ -188,6 +190,8 @@ void node_run(struct call *c)
     }
     a->sink.ops = &ops;
     a->call = c;
+    a->may_be_old = r->may_be_old;
+    a->isolated = join_is_isolated(c->gl->gw->join, r->may_be_old);
     buf_init(&a->events, MAX_MESSAGE_BYTES);
     memcpy(c->id, r->id, sizeof(c->id));
     c->caller = r->spans.context;

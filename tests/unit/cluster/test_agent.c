@@ -322,11 +322,20 @@ static void test_who_waits_answers_nothing(void **state)
 {
     (void)state;
     struct registry_model *m, *none;
+    const struct registry_want any = {
+        .name = "reply", .kind = SHOAL_KIND_GENERATE, .may_be_old = true};
+    struct err e = {0};
     agent_wait(site.agent, true);
+    assign(ME, site.sum, DESIRED_STAGE); /* waits or not, it is not to answer */
+    agent_follow(site.agent, site.d);
+    until(site.sum, REGISTRY_READY, DESIRED_STAGE);
+    assert_true(registry_get_wanted(site.registry, &any, &m, NULL, &e) < 0);
     assign(ME, site.sum, DESIRED_SERVE);
     agent_follow(site.agent, site.d);
     until(site.sum, REGISTRY_READY, DESIRED_STAGE);
     assert_true(get(&m) < 0);
+    assert_int_equal(registry_get_wanted(site.registry, &any, &m, NULL, &e), 0);
+    registry_put(m); /* a request that has waited for too long */
     agent_wait(site.agent, false);
     until(site.sum, REGISTRY_READY, DESIRED_SERVE);
     assert_int_equal(get(&m), 0);

@@ -115,6 +115,7 @@ static void test_a_conversation(void **state)
                         .model = "reply",
                         .version = version,
                         .epoch = 12,
+                        .may_be_old = true,
                         .deadline_ns = NOW + 1000,
                         .priority = -2,
                         .kind = REQUEST_GENERATE};
@@ -162,6 +163,7 @@ static void test_a_conversation(void **state)
     assert_string_equal(to->model, "reply");
     assert_memory_equal(to->version, version, sizeof(version));
     assert_int_equal(to->epoch, 12);
+    assert_true(to->may_be_old);
     assert_int_equal(to->received_ns, NOW + 7);
     assert_int_equal(to->deadline_ns, NOW + 1007); /* the remaining time, on this clock */
     assert_int_equal(g->n_prompts, 1);
@@ -556,10 +558,10 @@ static void test_the_state_of_a_node(void **state)
     const struct node_model *m = &to.models[0];
     assert_true(m->requests == 1000 && m->errors == 3 && m->p95_us == 250 && m->share == 50);
     assert_true(m->duty == DESIRED_SERVE && m->epoch == 4 && m->until == 9);
-    assert_false(node_model_usable(m, 3));
-    assert_true(node_model_usable(m, 4) && node_model_usable(m, 8));
-    assert_false(node_model_usable(m, 9));
-    assert_true(node_model_usable(&to.models[1], 3)); /* its own: it serves whatever comes */
+    assert_false(node_model_usable(m, 3, false));
+    assert_true(node_model_usable(m, 4, false) && node_model_usable(m, 8, false));
+    assert_false(node_model_usable(m, 9, false));
+    assert_true(node_model_usable(&to.models[1], 3, false)); /* its own: it serves whatever comes */
     assert_true(to.epoch == 8 && node_state_knows(&to, 9));
     assert_false(node_state_knows(&to, 10));
     assert_int_equal(to.n_prefixes, 2);
@@ -675,7 +677,7 @@ static void test_every_field_of_a_node_travels(void **state)
                                             M(share, U32),          M(standby, FLAG),
                                             M(unit_ns, REAL),       M(queue_ns, REAL),
                                             M(answer_tokens, REAL), M(prediction_error, REAL),
-                                            M(parallel, U32)};
+                                            M(parallel, U32),       M(waits, FLAG)};
 #undef N
 #undef M
     const size_t n_node = sizeof(of_node) / sizeof(of_node[0]);
@@ -729,8 +731,13 @@ static void test_which_models_are_usable(void **state)
         for (uint32_t duty = 0; duty <= DESIRED_LEAVE; duty++) {
             const struct node_model m = {.state = (enum registry_state)s, .duty = duty};
             bool want = duty == 0 ? own[s] : duty == DESIRED_SERVE && s == REGISTRY_READY;
-            if (node_model_usable(&m, 0) != want)
+            if (node_model_usable(&m, 0, false) != want || node_model_usable(&m, 0, true) != want)
                 fail_msg("state %d, duty %u", s, duty);
+            /* it waits for the present state: only a request that accepts any version is sent */
+            const struct node_model w = {.state = m.state, .duty = DESIRED_STAGE, .waits = true};
+            if (node_model_usable(&w, 0, false) ||
+                node_model_usable(&w, 0, true) != (s == REGISTRY_READY))
+                fail_msg("state %d, waiting", s);
         }
 }
 

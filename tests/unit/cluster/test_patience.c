@@ -70,6 +70,26 @@ static void test_it_waits_for_a_replica_only_so_long(void **state)
     }
 }
 
+/* Not while replicas work on it: only what it waits for one counts. */
+static void test_any_version_after_a_quarter(void **state)
+{
+    (void)state;
+    begin(0);
+    assert_false(patience_any_version(&p, now));
+    run_and_fail(60 * S, PATIENCE_MOVED, 0);
+    assert_false(patience_any_version(&p, now));
+    patience_waits(&p, now);
+    now += 2 * S;
+    run_and_fail(60 * S, PATIENCE_MOVED, 0);
+    patience_waits(&p, now);
+    now += S / 2 - 1;
+    assert_false(patience_any_version(&p, now));
+    now += 1;
+    assert_true(patience_any_version(&p, now));
+    patience_piece(&p, now);
+    assert_false(patience_any_version(&p, now));
+}
+
 static void test_without_time_to_wait_it_looks_once_more(void **state)
 {
     (void)state;
@@ -169,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_being_moved_counts_for_nothing),
         cmocka_unit_test(test_it_waits_for_a_replica_only_so_long),
+        cmocka_unit_test(test_any_version_after_a_quarter),
         cmocka_unit_test(test_without_time_to_wait_it_looks_once_more),
         cmocka_unit_test(test_nothing_for_the_total_time),
         cmocka_unit_test(test_a_deadline_is_the_requests_own),

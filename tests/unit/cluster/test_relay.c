@@ -233,6 +233,7 @@ static struct replica_source source;
 static struct replica_counts counts;
 static uint64_t expected_ns;
 static uint32_t n_hidden; /* so often there is no second replica */
+static bool all_wait;     /* no replica knows its version to be the present one */
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
                                struct replica **out)
 {
@@ -244,6 +245,8 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         *q->expect_ns = expected_ns;
     if (canary_sum && q->chosen && !q->version)
         *q->chosen = q->usual ? usual_sum : canary_sum;
+    if (all_wait && !q->request->may_be_old)
+        return REPLICA_LATER;
     if (q->n_avoid > 0 && n_hidden > 0) {
         n_hidden--;
         return REPLICA_LATER;
@@ -683,6 +686,26 @@ static void test_a_lost_replica_is_waited_for(void **state)
     assert_int_equal(r->failure.kind, FAILURE_DEADLINE);
 }
 
+/* All nodes stood still, and have not heard yet which version is the present one. */
+static void test_any_version_may_answer_at_last(void **state)
+{
+    (void)state;
+    all_wait = true;
+    for (int here = 0; here < 2; here++) {
+        set_replicas(1, WORKS, 0, WORKS);
+        source.here = here ? &replicas[0].replica : NULL;
+        const uint64_t began = clock_ns();
+        struct recorder *r = relay(story(), 400);
+        assert_whole(r);
+        assert_true(clock_ns() - began >= 100 * UINT64_C(1000000)); /* a quarter */
+        assert_true(r->start.isolated == (here == 1));              /* a node says so itself */
+    }
+    all_wait = false;
+    set_replicas(1, WORKS, 0, WORKS);
+    source.here = &replicas[0].replica;
+    assert_false(relay(story(), LONG_MS)->start.isolated);
+}
+
 static void test_a_request_that_ends_its_replicas(void **state)
 {
     (void)state;
@@ -819,6 +842,7 @@ int main(void)
         cmocka_unit_test(test_what_a_replica_refuses),
         cmocka_unit_test(test_a_model_that_loads_is_waited_for),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),
+        cmocka_unit_test(test_any_version_may_answer_at_last),
         cmocka_unit_test(test_a_request_that_ends_its_replicas),
         cmocka_unit_test(test_specialists_run_again),
         cmocka_unit_test(test_nothing_comes_after_cancel),

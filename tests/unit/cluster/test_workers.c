@@ -85,11 +85,11 @@ static void write_facts(void)
         readlink("/proc/self/fd/1", out, sizeof(out) - 1) < 0 || fstat(2, &st) < 0 ||
         sigprocmask(SIG_BLOCK, NULL, &blocked) < 0)
         exit(9);
-    fprintf(f, "%s %s %s %u %zu %u %u in=%s out=%s err=%s own=%d blocked=%d pipe=%d\n",
+    fprintf(f, "%s %s %s %u %zu %u %u in=%s out=%s err=%s own=%d blocked=%d pipe=%d pid=%d\n",
             started.path, started.cache_dir, started.parent == (uint32_t)getppid() ? "child" : "?",
             started.n_links, started.memory_bytes, started.spec.n_ctx, started.spec.n_threads, in,
             out, S_ISFIFO(st.st_mode) ? "pipe" : "?", getsid(0) == getpid(),
-            sigismember(&blocked, SIGUSR1), signal(SIGPIPE, SIG_DFL) == SIG_DFL);
+            sigismember(&blocked, SIGUSR1), signal(SIGPIPE, SIG_DFL) == SIG_DFL, (int)getpid());
     fclose(f);
 }
 
@@ -330,8 +330,11 @@ static void test_how_a_worker_begins(void **state)
     assert_true(info.load_ms > 5.4 && info.load_ms < 5.6);
     assert_false(info.crashed);
     assert_int_equal(facts_of("good", got, sizeof(got)), 1);
+    char *pid = strstr(got, " pid=");
+    assert_non_null(pid);
+    *pid = '\0';
     assert_string_equal(got, PATH " /nowhere child 0 4321 64 2 in=/dev/null out=/dev/null err=pipe "
-                                  "own=1 blocked=0 pipe=1\n");
+                                  "own=1 blocked=0 pipe=1");
 }
 
 /* Why a worker did not load its model. */
@@ -580,6 +583,31 @@ static void test_stops(void **state)
     assert_int_equal(facts_of("good", got, sizeof(got)), 1);
 }
 
+/* A server that stops gives its workers free: one that is killed with it is neither reported nor
+ * started again. */
+static void test_killed_with_the_server(void **state)
+{
+    char got[1024];
+    const char *said;
+    int pid = 0;
+    (void)state;
+    add("good", PATH);
+    WAIT_UNTIL(worker_site_is_ready("good"));
+    assert_int_equal(facts_of("good", got, sizeof(got)), 1);
+    said = strstr(got, " pid=");
+    assert_non_null(said);
+    pid = atoi(said + 5);
+    assert_true(pid > 1);
+    workers_release(worker_site.workers);
+    kill(pid, SIGKILL);
+    WAIT_UNTIL(kill(pid, 0) < 0); /* it was waited for */
+    add("next", OTHER_PATH);      /* which the same thread starts after it has dealt with the end */
+    WAIT_UNTIL(worker_site_is_ready("next"));
+    const struct worker_site_seen s = worker_site_seen("good");
+    assert_int_equal(s.n_restarts, 0);
+    assert_string_equal(s.error, "");
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, open_site, close_site)
 
 int main(int argc, char **argv)
@@ -594,6 +622,7 @@ int main(int argc, char **argv)
         TEST(test_a_worker_that_dies),
         TEST(test_cancelled),
         TEST(test_stops),
+        TEST(test_killed_with_the_server),
     };
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
         return play_worker();

@@ -151,6 +151,7 @@ static void fill(struct errand *x, struct request *q)
     q->priority = r->priority;
     q->model = p->models[x->model];
     q->epoch = r->epoch;
+    q->may_be_old = r->may_be_old;
     q->received_ns = r->received_ns;
     q->deadline_ns = r->deadline_ns;
     q->here = q->no_cache = true;

@@ -367,6 +367,7 @@ static void find_reply(struct asking *a)
     a->for_reply.ready = on_reply;
     a->for_reply.failed = on_reply_failed;
     a->for_reply.epoch = a->request->epoch; /* the same for both: never models of two versions */
+    a->for_reply.may_be_old = a->request->may_be_old;
     a->for_reply.any = true;
     a->for_reply.key = request_key(a->request);
     acquire_model(&a->for_reply, a->app->table->reply, SHOAL_KIND_GENERATE);
@@ -448,6 +449,7 @@ static void run(struct app *app, struct flow_owner *o, struct request *r, struct
     a->for_reader.ready = on_reader;
     a->for_reader.failed = on_reader_failed;
     a->for_reader.epoch = r->epoch;
+    a->for_reader.may_be_old = r->may_be_old;
     a->for_reader.any = true;
     a->for_reader.key = request_key(r);
     acquire_model(&a->for_reader, a->app->table->reader, SHOAL_KIND_CLASSIFY);

@@ -275,6 +275,24 @@ static void pause_for(uint32_t i, uint64_t ns)
     extend(&sim.members[i].paused_ns, ns);
 }
 
+static void pause_all(void *ctx)
+{
+    const uint64_t ns = sim_between(1200 * SIM_MS, 2500 * SIM_MS);
+    for (uint32_t i = 0; i < sim.n_nodes; i++)
+        pause_for(i, ns);
+    if (ctx && !sim.calm)
+        sim_at(sim.now_ns + ns + sim_between(300 * SIM_MS, 1500 * SIM_MS), SIM_MEMBERS, pause_all,
+               (void *)((uintptr_t)ctx - 1));
+}
+
+/* The machine that all nodes share has far too much to do, and NATS is slow to answer. */
+static void overload(void)
+{
+    if (sim_pick(2))
+        sim.away_ns = sim.now_ns + sim_between(5 * SIM_S, 20 * SIM_S);
+    pause_all((void *)(uintptr_t)sim_pick(10));
+}
+
 static void fault_of_nats(void)
 {
     switch (sim_pick(8)) {
@@ -323,7 +341,10 @@ static void strike(void)
         crash(i);
         break;
     case 4:
-        pause_for(sim.holder, sim_between(100 * SIM_MS, 6 * SIM_S));
+        if (i == 0)
+            overload();
+        else
+            pause_for(sim.holder, sim_between(100 * SIM_MS, 6 * SIM_S));
         break;
     case 5:
         pause_for(SIM_GATEWAY, sim_between(50 * SIM_MS, 3 * SIM_S));
@@ -400,9 +421,18 @@ static void check_restored(const struct desired *d)
     sim.counts->n_minority += most > 0 && 2 * n < sim.n_nodes;
 }
 
+/* Only a strong update has an epoch of its own: with another one, an epoch has two versions. */
+static void note_mixed(const struct desired *d)
+{
+    const struct desired_rollout *r = d ? rollout_of(d, SIM_MODEL) : NULL;
+    if (!d || (r && r->kind != DESIRED_STRONG))
+        sim.mixed_ns = sim.now_ns;
+}
+
 static void look(void)
 {
     struct desired *d = sim_nats_state();
+    note_mixed(d);
     sim_nats_links();
     if (d && sim.empty)
         check_restored(d);
@@ -458,10 +488,19 @@ static const char *trouble(const struct desired *d)
     return NULL;
 }
 
+static bool is_unplugged(void)
+{
+    for (uint32_t i = 0; i < sim.n_nodes; i++)
+        if (sim.members[i].cable_ns > sim.now_ns)
+            return true;
+    return false;
+}
+
 static const char *not_well(void)
 {
     struct desired *d = sim.streams ? NULL : sim_nats_state();
     const char *what = sim_stream_open() > 0 ? "a request is not answered"
+                       : is_unplugged()      ? "a node is unplugged"
                        : sim.streams         ? NULL
                                              : trouble(d);
     desired_destroy(d);

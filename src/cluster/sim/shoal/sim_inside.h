@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/thread/executor.h"
+#include "cluster/control/desired.h"
 #include "cluster/messages/node_state.h"
 #include "cluster/replica.h"
 #include "cluster/sim/shoal/sim_shoal.h"
@@ -91,11 +92,12 @@ struct sim_member {
     uint64_t epoch, epoch_end, serial;
     struct executor_timer tell; /* its state, to the gateway */
     struct deployed *deployed;
-    uint64_t version;    /* of the desired state, in this life */
-    uint32_t n_known;    /* the administrator's changes in it */
-    uint32_t noted_life; /* when that was looked at */
-    uint64_t away_ns;    /* when it was last not there, or could not reach NATS */
-    uint64_t cable_ns;   /* no connection with the gateway until then */
+    uint64_t version;                   /* of the desired state, in this life */
+    uint8_t state_id[DESIRED_ID_BYTES]; /* which one */
+    uint32_t n_known;                   /* the administrator's changes in it */
+    uint32_t noted_life;                /* when that was looked at */
+    uint64_t away_ns;                   /* when it was last not there, or could not reach NATS */
+    uint64_t cable_ns;                  /* no connection with the gateway until then */
     struct quota_bucket *quota;
     pthread_t quota_user;
     bool uses_quota;
@@ -151,6 +153,7 @@ struct sim_site {
     uint8_t epochs[256];  /* the version that answered the epoch; 0: none yet */
     uint8_t done_version; /* of the last update that is done; 0: none */
     uint64_t done_ns;
+    uint64_t mixed_ns; /* when an epoch was last answered by two versions, as it may be */
     uint64_t quota_taken;
     uint32_t acked;      /* changes by the administrator that were acknowledged */
     uint32_t acked_lost; /* when NATS lost its data: they may be gone */
@@ -159,7 +162,8 @@ struct sim_site {
     struct replica_source source;
     struct replica_counts replica_counts;
     uint64_t watched_ns; /* when the gateway last looked at its nodes */
-    uint64_t alone_ns;   /* when no node could answer, or the gateway stood still, last */
+    uint64_t alone_ns; /* when less than two nodes could answer, or the gateway stood still, last */
+    uint64_t able_ns;  /* how long, in all, a node could answer that the gateway had heard */
     struct flow flow;
     struct flow_owner owner;
     uint32_t n_clients;

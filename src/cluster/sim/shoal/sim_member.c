@@ -167,8 +167,8 @@ void sim_registry_each_version(struct registry *r,
 static uint32_t duty_of(const struct registry_model *m)
 {
     return m->service.duty == REGISTRY_SERVE   ? DESIRED_SERVE
-           : m->service.duty == REGISTRY_STAGE ? DESIRED_STAGE
-                                               : DESIRED_LEAVE;
+           : m->service.duty == REGISTRY_LEAVE ? DESIRED_LEAVE
+                                               : DESIRED_STAGE;
 }
 
 static int put_state(struct sim_member *m, struct buf *out)
@@ -202,6 +202,7 @@ static int put_state(struct sim_member *m, struct buf *out)
                                                    .epoch = k->model.service.epoch,
                                                    .until = k->model.service.until,
                                                    .share = k->model.service.share,
+                                                   .waits = k->model.service.duty == REGISTRY_WAIT,
                                                    .parallel = 4,
                                                    .replicas = 1 + k->n_extra};
     s.models = models;
@@ -379,21 +380,25 @@ bool sim_is_heard(const struct sim_member *m)
 
 struct seen {
     uint64_t version;
+    uint8_t id[DESIRED_ID_BYTES];
 };
 
 static void see(void *ctx, const struct desired *d)
 {
-    ((struct seen *)ctx)->version = d->version;
+    struct seen *s = ctx;
+    s->version = d->version;
+    memcpy(s->id, d->id, sizeof(s->id));
 }
 
 static void check_version(struct sim_member *m)
 {
     struct seen s = {0};
     join_with_desired(m->join, see, &s);
-    if (s.version < m->version)
+    if (s.version < m->version && memcmp(s.id, m->state_id, sizeof(s.id)) == 0)
         sim_broken("%s had version %llu of the desired state, and now has %llu", m->name,
                    (unsigned long long)m->version, (unsigned long long)s.version);
     m->version = s.version;
+    memcpy(m->state_id, s.id, sizeof(s.id));
 }
 
 /* A fence that only members out of reach know cannot be known to a new controller: NATS, which had

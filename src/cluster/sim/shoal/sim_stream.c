@@ -74,6 +74,7 @@ struct sim_call {
     uint64_t seed, epoch;
     uint32_t n_had, n_max;
     uint8_t wanted; /* version; 0: any */
+    bool may_be_old;
     uint32_t n_refs;
     bool cancelled;
     /* at the node */
@@ -177,19 +178,21 @@ static void send(struct sim_call *c, enum piece_kind kind, uint32_t index)
     sim_at(at, SIM_GATEWAY, receive, p);
 }
 
-/* The version that serves the call on this node; NULL: none. */
+/* The version that serves the call on this node, as registry_get_wanted finds it; NULL: none. */
 static struct sim_loaded *serving(struct sim_member *m, const struct sim_call *c)
 {
     const uint64_t epoch = c->epoch ? c->epoch : m->epoch;
+    struct sim_loaded *best = NULL;
     if (m->epoch_end && epoch >= m->epoch_end && !c->wanted)
         return NULL;
     for (struct sim_loaded *k = m->models; k; k = k->next) {
-        const bool fits =
-            c->wanted ? k->model.sum[0] == c->wanted : registry_serves(&k->model.service, epoch);
-        if (fits && k->slot.state == REGISTRY_READY)
-            return k;
+        const bool fits = c->wanted ? k->model.sum[0] == c->wanted
+                                    : registry_serves(&k->model.service, epoch, c->may_be_old);
+        if (fits && k->slot.state == REGISTRY_READY &&
+            (!best || k->model.service.epoch > best->model.service.epoch))
+            best = k;
     }
-    return NULL;
+    return best;
 }
 
 static bool node_has(const struct sim_call *c)
@@ -249,7 +252,7 @@ static void reach_node(void *ctx)
     }
     c->version = k->model.sum[0];
     c->works = true;
-    c->isolated = m->join && join_is_isolated(m->join);
+    c->isolated = m->join && join_is_isolated(m->join, c->may_be_old);
     k->model.users++;
     send(c, PIECE_START, 0);
     if (c->n_had >= c->n_max) {
@@ -306,6 +309,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
                            .life = k->life,
                            .seed = r->generate.sampling.seed,
                            .epoch = r->epoch,
+                           .may_be_old = r->may_be_old,
                            .n_had = r->generate.resume ? r->generate.resume->n_tokens : 0,
                            .n_max = r->generate.max_tokens,
                            .wanted = r->version ? r->version[0] : 0,
@@ -412,8 +416,24 @@ static void note_health(void)
     sim.watched_ns = sim.now_ns;
 }
 
+/* Whether a node can answer a request that accepts any version, as far as the gateway knows. */
+static bool is_able(void)
+{
+    const struct sim_call any = {.epoch = sim.source.epoch, .may_be_old = true};
+    for (uint32_t i = 0; i < sim.n_nodes; i++) {
+        const struct sim_link *k = &sim.links[i];
+        struct sim_member *m = &sim.members[i];
+        if (sim_member_up(m) && m->paused_ns <= sim.now_ns && m->cable_ns <= sim.now_ns &&
+            k->has_state && k->life == m->life && sim.now_ns - k->heard_ns < SILENT_NS / 2 &&
+            serving(m, &any))
+            return true;
+    }
+    return false;
+}
+
 static void watch(void *ctx)
 {
+    sim.able_ns += is_able() ? WATCH_NS : 0;
     note_health();
     for (uint32_t i = 0; i < sim.n_nodes; i++) {
         struct sim_link *k = &sim.links[i];
@@ -452,6 +472,7 @@ struct sim_client {
     struct sim_client *next;
     const struct request *request;
     uint64_t seed, began_ns;
+    uint64_t able_ns;          /* as that of the site, when it began */
     uint64_t got_ns, pause_ns; /* its last token; its longest pause */
     uint32_t n_max, n_got;
     uint8_t version;
@@ -466,10 +487,13 @@ static struct sim_client *client_of(struct sink *s)
 static void check_version(const struct sim_client *k)
 {
     const uint64_t epoch = k->request->epoch;
-    if (epoch > 0 && epoch < sizeof(sim.epochs)) {
+    if (k->began_ns < sim.mixed_ns + KNOWN_NS)
+        memset(sim.epochs, 0, sizeof(sim.epochs));
+    else if (epoch > 0 && epoch < sizeof(sim.epochs) && !k->isolated) {
         if (sim.epochs[epoch] && sim.epochs[epoch] != k->version)
             sim_broken("epoch %llu was answered by version %u and by %u", (unsigned long long)epoch,
                        sim.epochs[epoch], k->version);
+        sim.epochs[epoch] = k->version;
     }
     if (sim.done_version && k->began_ns > sim.done_ns + KNOWN_NS &&
         k->version != sim.done_version && !k->isolated)
@@ -534,6 +558,9 @@ static void on_fail(struct sink *s, const struct failure *f)
     struct sim_client *k = client_of(s);
     k->over = true;
     sim.counts->n_failed++;
+    if (k->n_got == 0 && sim.able_ns - k->able_ns > WAIT_MS / 2 * SIM_MS)
+        sim_broken("a request fails although a node could answer it for %.1f s: %s",
+                   (double)(sim.able_ns - k->able_ns) / 1e9, f->reason ? f->reason : "");
     if (sim.calm && k->began_ns > sim.now_ns - 5 * SIM_S)
         sim_broken("a request fails although all is well: %s", f->reason ? f->reason : "");
 }
@@ -581,6 +608,7 @@ void sim_stream_client(void)
                              .next = sim.clients,
                              .seed = sim_pick(1 << 20),
                              .began_ns = sim.now_ns,
+                             .able_ns = sim.able_ns,
                              .got_ns = sim.now_ns,
                              .n_max = 1 + sim_pick(40)};
     r = make_request(k);
