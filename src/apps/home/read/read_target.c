@@ -83,13 +83,13 @@ static bool is_of(const struct finding *f, const struct home_class *c, const str
                                                   : read_lines_class(f->a, f->t, x) == c;
     if (c->means.n > 0) /* "the heating" is what is called so, not all that gets hot */
         return acts && read_lines_called(f->a, f->t, x, &c->words) &&
-               (!of_its_kind || home_table_lists(&c->means, x->kind));
+               (!of_its_kind || home_file_is(x, &c->means));
     if (!acts && !tells)
         return false;
-    if (!home_table_lists(&c->kinds, x->kind))
+    if (!home_file_is(x, &c->kinds))
         return false;
     const struct home_class *first = p->classes;
-    while (first < p->classes + p->n_classes && !home_table_lists(&first->kinds, x->kind))
+    while (first < p->classes + p->n_classes && !home_file_is(x, &first->kinds))
         first++;
     return first == c || c < p->classes || c >= p->classes + p->n_classes ||
            read_lines_class(f->a, f->t, x) == c;

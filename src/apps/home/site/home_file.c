@@ -52,6 +52,14 @@ bool home_file_able(const struct home_thing *x, const char *ability)
     return home_table_lists(&x->abilities, ability);
 }
 
+bool home_file_is(const struct home_thing *x, const struct home_list *kinds)
+{
+    bool is = home_table_lists(kinds, x->kind);
+    for (const struct home_kind *k = x->is; k && !is; k = k->is)
+        is = home_table_lists(kinds, k->name);
+    return is;
+}
+
 bool home_file_has_word(const struct home_file *f, const char *word)
 {
     uint32_t at;
