@@ -331,8 +331,10 @@ static void one_act(struct read_work *r, const struct read_plan_act *p, bool alo
         aim_at_named(r, &act);
     if (fit == READ_CLASS_MENDED)
         r->p = 0.0f;
-    if (read_is(p->verb, "stop") && p->things.n == 0 && !p->class && !p->it && !p->unknown.to)
+    if (read_is(p->verb, "stop") && p->things.n == 0 && !p->class && !p->it && !p->unknown.to) {
         act.class = "everything";
+        r->p = 0.0f; /* who means it so has been obeyed before the text was read */
+    }
     struct read_target x = read_target_of(r->a, r->t, r->here->file, r->lines, r->state, &act);
     if (make)
         make(r, &act, &x);

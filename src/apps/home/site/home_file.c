@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apps/home/site/home_near.h"
 #include "base/mem.h"
 
 static const char *const types[] = {
@@ -64,6 +65,14 @@ bool home_file_has_word(const struct home_file *f, const char *word)
 {
     uint32_t at;
     return f && strmap_get(&f->word_set, word, strlen(word), &at);
+}
+
+bool home_file_near_word(const struct home_file *f, const char *word)
+{
+    for (uint32_t i = 0; f && i < f->words.n; i++)
+        if (home_near(word, f->words.w[i]) != HOME_NEAR_FAR)
+            return true;
+    return false;
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

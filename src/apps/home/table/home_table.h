@@ -440,6 +440,7 @@ struct home_table {
     bool hour_first;               /* "8 moins 10", not "10 to 8" */
     struct home_list time_am, time_pm, time_minutes, time_past, time_to;
     struct home_list weekdays, months, date_ordinals, date_drop, date_articles;
+    struct strmap vocabulary; /* all words that the table is written in */
     struct strmap date_names; /* lower case, to an index: weekdays, then months */
     struct home_pairs operators;
     struct home_list root, percent_of;
@@ -490,6 +491,8 @@ const char *home_table_state(const struct home_table *t, const char *state);
 /* The kind that the words of a name suggest, the last ones first: that of "oven light" is "light",
  * that of "grill plug" is what hangs on the plug. NULL: none. */
 const struct home_kind *home_table_kind_named(const struct home_table *t, const char *name);
+/* Is a word one that the table is written in, a slip away from one, or joined from such? */
+bool home_table_knows(const struct home_table *t, const char *word);
 /* Is a kind, which may be NULL, of this name, or a special case of one? */
 bool home_table_kind_is(const struct home_kind *k, const char *name);
 /* Is there an action that sets this ability? */
