@@ -36,8 +36,8 @@ static void read_words(struct home_reader *r, const struct json_node *root)
 {
     struct home_table *t = r->t;
     struct json_node at = json_strict_get(root, "words");
-    if (!at.v ||
-        !json_strict_object(&r->d, &at, "", "articles join polite front idle compounds elisions"))
+    if (!at.v || !json_strict_object(&r->d, &at, "",
+                                     "articles join polite front idle said compounds elisions"))
         return;
     t->articles = home_table_get_list(r, &at, "articles", HOME_TEXT_WORD);
     t->join = home_table_get_list(r, &at, "join", HOME_TEXT_WORD);
