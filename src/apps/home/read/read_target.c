@@ -147,6 +147,14 @@ static void collect(const struct finding *f, const struct home_class *c,
         }
 }
 
+static bool is_in(const struct finding *f, const struct home_thing *room)
+{
+    for (uint32_t i = 0; i < f->out->n; i++)
+        if (f->out->things[i]->room == room)
+            return true;
+    return false;
+}
+
 static void find_class(const struct finding *f)
 {
     struct read_target *o = f->out;
@@ -166,7 +174,12 @@ static void find_class(const struct finding *f)
         if (o->n == 0)
             collect(f, x, NULL);
     }
-    if (o->n == 0 && c->means.n > 0) {
+    /* a setting where the speaker's room has nothing for it, and others have: which is not guessed
+     */
+    if (o->n > 1 && free && f->state->here && act->value.to > 0 && !is_in(f, f->state->here)) {
+        o->n = 0;
+        o->room = f->state->here->names.w[0];
+    } else if (o->n == 0 && c->means.n > 0) {
         const struct home_class kinds = {.name = c->name, .kinds = c->means};
         collect(f, &kinds, NULL);
     }

@@ -254,6 +254,12 @@ static void add_thing(struct stop_object *o, const struct home_thing *x)
     o->things[o->n_things++] = x;
 }
 
+static bool is_room(const struct stop_search *s, uint32_t i, uint32_t to)
+{
+    uint32_t end;
+    return room_at(s, i, &end) && end == to;
+}
+
 /* The things that words i..to-1 fit best. */
 static bool fit_things(const struct stop_search *s, uint32_t i, uint32_t to, struct stop_object *o)
 {
@@ -277,8 +283,8 @@ static bool fit_things(const struct stop_search *s, uint32_t i, uint32_t to, str
         else
             others = true;
     }
-    if (best == FIT_NOT)
-        return false;
+    if (best == FIT_NOT || (best < FIT_NAME && is_room(s, i, to)))
+        return false; /* a room is more than a part of the names of what is there */
     o->kind = o->n_things > 0 ? STOP_OBJECT_THINGS : STOP_OBJECT_OTHER;
     o->more = others && o->n_things > 0;
     o->name_from = i;

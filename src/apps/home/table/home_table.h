@@ -342,9 +342,11 @@ struct home_plans { /* how plans of a reader become actions */
             struct home_list list;
         } * p;
         uint32_t n;
-    } senses,     /* kinds of sensors that know a state: "is_low" a "battery" */
-        evidence, /* parts of words of which a text must have one, for a verb */
-        against;  /* ... must have none */
+    } senses,              /* kinds of sensors that know a state: "is_low" a "battery" */
+        evidence,          /* parts of words of which a text must have one, for a verb */
+        against,           /* ... must have none, unless it has one against the opposite, too */
+        never;             /* ... must have none; also for a state that is asked for */
+    struct home_list here; /* phrases for the speaker's room, beside what the reader takes for it */
 };
 
 struct home_lists_table { /* add NULL: the table lacks this part */
@@ -486,6 +488,7 @@ const struct home_list *home_table_senses(const struct home_table *t, const char
 /* Parts of words of which a text must have one, or else it does not mean the verb; NULL: any. */
 const struct home_list *home_table_evidence(const struct home_table *t, const char *verb);
 /* Those of which it must have none. */
+const struct home_list *home_table_never(const struct home_table *t, const char *word);
 const struct home_list *home_table_against(const struct home_table *t, const char *verb);
 const char *home_table_state(const struct home_table *t, const char *state);
 /* The kind that the words of a name suggest, the last ones first: that of "oven light" is "light",

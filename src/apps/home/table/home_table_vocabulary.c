@@ -63,8 +63,10 @@ static bool knows_part(const struct home_table *t, const char *word, size_t n)
     const struct strmap *m = &t->vocabulary;
     char text[HOME_NEAR_MAX_BYTES + 1];
     uint32_t at;
-    if (n == 0 || strmap_get(m, word, n, &at))
-        return true;
+    const struct strmap *maps[] = {m, &t->numbers, &t->units, &t->duration_units, &t->date_names};
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+        if (strmap_get(maps[i], word, n, &at))
+            return true;
     if (n < MIN_MISSPELT || n >= sizeof(text))
         return false;
     memcpy(text, word, n);
