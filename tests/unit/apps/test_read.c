@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "apps/home/ask/ask_pack.h"
+#include "apps/home/later/home_later.h"
 #include "apps/home/read/read_acts.h"
 #include "apps/home/read/read_cover.h"
 #include "apps/home/read/read_lines.h"
@@ -535,6 +536,59 @@ static void test_questions_do_nothing(void **state)
     assert_ptr_equal(strstr(have, "get_state"), have);
 }
 
+static int64_t at_ten(void *ctx)
+{
+    (void)ctx;
+    return 10000000;
+}
+
+static void run_nothing(void *ctx, const struct home_later_entry *x)
+{
+    (void)ctx;
+    (void)x;
+}
+
+/* What a plan comes to a while after an alarm rang. */
+static const char *after_ringing(int64_t ago_ms, const char *text, const char *plan)
+{
+    const struct home_later_opts o = {.clock = {at_ten, at_ten, NULL}, .run = run_nothing};
+    struct home_later *later;
+    struct home_draft d = {0};
+    struct err e = {0};
+    struct read_work w = work_on(text, NULL, &d);
+    struct home_here here = *w.here;
+    const char *json = arena_printf(
+        &a,
+        "{\"version\":1,\"last_id\":1,\"scheduled\":[],\"recent\":[{\"id\":1,\"kind\":\"alarm\","
+        "\"what\":\"x\",\"due_ms\":1,\"made_ms\":1,\"action\":\"{}\",\"result\":\"rang\","
+        "\"ended_ms\":%lld}]}",
+        (long long)(at_ten(NULL) - ago_ms));
+    assert_int_equal(home_later_create(&later, &o, &e), 0);
+    if (home_later_read(later, json, strlen(json), &e) < 0)
+        fail_msg("%s", e.msg);
+    here.later = later;
+    w.here = &here;
+    struct read_plan p = plan_of(w.lines, plan);
+    read_acts(&w, &p);
+    const char *seconds =
+        d.n_actions > 0 && ask_plan_field_of(d.actions[0], "duration_s")
+            ? arena_printf(&a, " %g", ask_plan_field_of(d.actions[0], "duration_s")->number)
+            : "";
+    const char *out = arena_printf(&a, "%s%s", shown(d.actions, d.n_actions), seconds);
+    home_later_stop(later);
+    home_later_destroy(later);
+    return out;
+}
+
+static void test_what_rang_rings_again(void **state)
+{
+    (void)state;
+    assert_string_equal(after_ringing(60000, "snooze", "alarm snooze"), "set_timer: scheduled 600");
+    assert_string_equal(after_ringing(60000, "snooze for 5 minutes", "alarm snooze dur w2 w3"),
+                        "set_timer: scheduled 300");
+    assert_string_equal(after_ringing(3600000, "snooze", "alarm snooze"), "cancel_alarm: failed");
+}
+
 static uint32_t next_random(uint32_t *seed)
 {
     *seed ^= *seed << 13;
@@ -566,7 +620,7 @@ static void test_noise_changes_nothing(void **state)
 {
     uint32_t seed = 20261118;
     (void)state;
-    for (uint32_t k = 0; k < 300; k++) {
+    for (uint32_t k = 0; k < 100; k++) {
         char text[128] = "", word[16];
         struct ask_request *q;
         struct err e = {0};
@@ -602,6 +656,7 @@ static void test_strange_words_are_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_rang_rings_again),
         cmocka_unit_test(test_noise_changes_nothing),
         cmocka_unit_test(test_strange_words_are_counted),
         cmocka_unit_test(test_plans_are_read),

@@ -299,8 +299,9 @@ static bool is_guessed(const struct read_work *r, const struct read_plan_act *p)
 static bool may_mean(const struct read_work *r, const struct read_plan_act *p)
 {
     const struct home_list *needs = home_table_evidence(r->t, p->verb);
-    if (says_stem(r, p, home_table_never(r->t, p->verb)) ||
-        (p->state && says_stem(r, p, home_table_never(r->t, p->state))) || is_guessed(r, p))
+    static const struct read_plan_act nothing; /* what is copied counts, too */
+    if (says_stem(r, &nothing, home_table_never(r->t, p->verb)) ||
+        (p->state && says_stem(r, &nothing, home_table_never(r->t, p->state))) || is_guessed(r, p))
         return false;
     for (uint32_t i = 0; i < p->areas.n; i++) /* a room that nobody named */
         if (p->areas.at[i] < r->lines->n_areas && !r->lines->area_said[p->areas.at[i]])
@@ -354,6 +355,19 @@ static void aim_at_named(const struct read_work *r, struct read_plan_act *act)
     act->things.at[act->things.n++] = (uint8_t)at;
 }
 
+/* "Turn off the evacuation alarm": a thing of the home, no entry of the schedule. */
+static void aim_at_alarm(const struct read_work *r, struct read_plan_act *act)
+{
+    struct read_plan_act off = {.verb = "off"};
+    if (!read_is(act->verb, "alarm") || !read_is(act->word, "cancel_one"))
+        return;
+    aim_at_named(r, &off);
+    const struct home_thing *x = off.things.n ? r->lines->things[off.things.at[0]].thing : NULL;
+    if (x && !home_table_lists(&r->t->later.words[HOME_LATER_ALARM], x->names.w[0]) &&
+        home_file_able(x, "alarm"))
+        *act = off;
+}
+
 static void one_act(struct read_work *r, const struct read_plan_act *p, bool alone)
 {
     struct read_plan_act act = *p;
@@ -369,6 +383,7 @@ static void one_act(struct read_work *r, const struct read_plan_act *p, bool alo
         read_work_say(r, HOME_SAY_UNSURE, NULL);
         return;
     }
+    aim_at_alarm(r, &act);
     make = maker(r, act.verb);
     if ((make == switch_things || (make == read_value && act.class)) && alone)
         aim_at_named(r, &act);

@@ -299,6 +299,7 @@ struct home_later_table { /* list NULL: the table lacks this part */
     struct home_list all;                     /* "cancel all timers" */
     struct home_list skip;                    /* words that do not say which one */
     struct home_list each;                    /* "every" of "every two hours" */
+    struct home_list other;                   /* "other" of "every other day" */
     struct home_pairs days;                   /* "tomorrow" is 1 */
     struct home_list past;                    /* days that are over: "yesterday" */
     struct home_pairs parts;                  /* "evening" is 19:00 */
