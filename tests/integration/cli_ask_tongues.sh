@@ -21,6 +21,13 @@ run 0 ask --home "$sets/es.yaml" "¿Qué hora es?"
 has out "Son las"
 run 0 ask --home "$sets/de.yaml" "Bitte schließ die Haustür auf"
 has out "Soll ich haustür aufschließen?"
+printf 'rooms: []\ndevices: [{id: l, name: Stehlampe, kind: light}]\n' >plain.yaml
+run 0 ask --language de --home plain.yaml "Mach die Stehlampe an"
+has out "Erledigt: stehlampe einschalten."
+run 1 ask --language xx "hello"
+has err 'no words for the language "xx"'
+run 1 ask --language fr --home "$sets/de.yaml" "hallo"
+has err "the home is in 'de', but the table of words in 'fr'"
 printf 'language: xx\nrooms: []\n' >xx.yaml
 run 1 ask --home xx.yaml "hello"
 has err 'no words for the language "xx"'

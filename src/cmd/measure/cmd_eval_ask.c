@@ -40,6 +40,9 @@ static const struct opts_page page = {
         "Each row is a JSON object:\n"
         "  text     what is said\n"
         "  actions  what must happen, in order: {\"action\", slots...}; [] means nothing\n"
+        "           \"ids\" of an action name its things by id, in place of device, room and "
+        "machine\n"
+        "  rests    in place of actions: the ids of all things that must come to rest at once\n"
         "  or       lists of actions that are as right: other names of the same things (optional)\n"
         "  before   texts said before in the same conversation (optional)\n"
         "  now      the clock, \"2026-11-15T14:05:00\" (optional)\n"
@@ -113,15 +116,49 @@ static bool same_result(const cJSON *want, const cJSON *have)
            strcmp(want->valuestring, "done") == 0 && one_of(text_of(have, "result"), results);
 }
 
+static bool lists_id(const cJSON *ids, const char *id)
+{
+    const cJSON *v;
+    cJSON_ArrayForEach(v, ids)
+    {
+        if (cJSON_IsString(v) && strcmp(v->valuestring, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Of the ids of an action, how many there are and how many of them the list has. */
+static void count_ids(const cJSON *action, const cJSON *list, int *all, int *listed)
+{
+    const char *one = text_of(action, "id");
+    const cJSON *v;
+    *all += *one != '\0';
+    *listed += *one && lists_id(list, one);
+    cJSON_ArrayForEach(v, cJSON_GetObjectItemCaseSensitive(action, "ids"))
+    {
+        ++*all;
+        *listed += cJSON_IsString(v) && lists_id(list, v->valuestring);
+    }
+}
+
+/* Are the things of the actions exactly those of the list? */
+static bool same_ids(const cJSON *ids, const cJSON *first, const cJSON *end)
+{
+    int all = 0, listed = 0;
+    for (; first != end; first = first->next)
+        count_ids(first, ids, &all, &listed);
+    return all == listed && all == cJSON_GetArraySize(ids);
+}
+
 /* Does an action have the slots that it must have, and no others? */
 static bool same_action(const cJSON *want, const cJSON *have)
 {
-    static const char *const thing[] = {"device", "room", NULL};
+    static const char *const thing[] = {"device", "room", "ids", NULL};
     static const char *const other[] = {
         "id",   "ids",    "result",  "unit",    "risk",  "token",  "ask",       "reason", "answer",
         "rest", "except", "unknown", "choices", "state", "things", "simulated", "items",  NULL};
-    const cJSON *v;
-    if (!same_thing(want, have))
+    const cJSON *v, *ids = cJSON_GetObjectItemCaseSensitive(want, "ids");
+    if (ids ? !same_ids(ids, have, have->next) : !same_thing(want, have))
         return false;
     cJSON_ArrayForEach(v, want)
     {
@@ -132,10 +169,24 @@ static bool same_action(const cJSON *want, const cJSON *have)
     cJSON_ArrayForEach(v, have)
     {
         if (!cJSON_GetObjectItemCaseSensitive(want, v->string) && !one_of(v->string, other) &&
-            !one_of(v->string, thing))
+            !one_of(v->string, thing) && !(ids && strcmp(v->string, "machine") == 0))
             return false;
     }
     return true;
+}
+
+/* Do these things come to rest at once, and nothing else happens? */
+static bool all_rest(const struct home_table *t, const cJSON *ids, const cJSON *have)
+{
+    const cJSON *v;
+    cJSON_ArrayForEach(v, have)
+    {
+        const struct home_action *x = home_table_action(t, text_of(v, "action"));
+        const bool stops = x && (x == t->stop.device || x == t->stop.machine || x == t->stop.power);
+        if (!stops || !happens(v) || strcmp(text_of(v, "result"), "confirm") == 0)
+            return false;
+    }
+    return same_ids(ids, have->child, NULL);
 }
 
 /* Keeps only relevant actions: those that happen, and those that the row mentions. */
@@ -168,10 +219,11 @@ static bool same_actions(const cJSON *want, const cJSON *have)
 }
 
 /* Are these the actions of the row, or one of the other ways to name them? */
-static bool is_right(const struct eval_row *row, const cJSON *have)
+static bool is_right(const struct home_table *t, const struct eval_row *row, const cJSON *have)
 {
-    const cJSON *other;
-    if (same_actions(cJSON_GetObjectItemCaseSensitive(row->json, "actions"), have))
+    const cJSON *other, *rests = cJSON_GetObjectItemCaseSensitive(row->json, "rests");
+    if (rests ? all_rest(t, rests, have)
+              : same_actions(cJSON_GetObjectItemCaseSensitive(row->json, "actions"), have))
         return true;
     cJSON_ArrayForEach(other, cJSON_GetObjectItemCaseSensitive(row->json, "or"))
     {
@@ -270,9 +322,16 @@ static void count(struct kind *k, const cJSON *want, const cJSON *have, bool rig
     k->asked += nothing && asked;
 }
 
+/* What a row wants: a list of actions, or of things that must rest. */
+static const cJSON *wanted(const struct eval_row *row)
+{
+    const cJSON *rests = cJSON_GetObjectItemCaseSensitive(row->json, "rests");
+    return rests ? rests : cJSON_GetObjectItemCaseSensitive(row->json, "actions");
+}
+
 static void list_wrong(struct tally *t, const struct eval_row *row, const cJSON *have)
 {
-    char *w = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(row->json, "actions"));
+    char *w = cJSON_PrintUnformatted(wanted(row));
     char *h = cJSON_PrintUnformatted(have);
     buf_printf(&t->wrong, "%s: %s\n  want %s\n  have %s\n", text_of(row->json, "kind"),
                text_of(row->json, "text"), w ? w : "", h ? h : "");
@@ -286,7 +345,7 @@ static int check_row(const struct run *x, const struct eval_row *row, struct err
     unsigned long long line = row->line;
     if (!*text_of(row->json, "text"))
         return err_set(e, SHOAL_EFORMAT, "%s:%llu: the row has no text", row->file, line);
-    if (!cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(row->json, "actions")))
+    if (!cJSON_IsArray(wanted(row)))
         return err_set(e, SHOAL_EFORMAT, "%s:%llu: actions must be a list; [] means nothing",
                        row->file, line);
     if (*home && strcmp(home, x->pack.table->name) != 0)
@@ -300,7 +359,7 @@ static int run_row(struct run *x, const struct eval_row *row, size_t index, stru
 {
     struct tally *t = &x->tally;
     char conversation[32];
-    const cJSON *v, *want = cJSON_GetObjectItemCaseSensitive(row->json, "actions");
+    const cJSON *v, *want = wanted(row);
     cJSON *have = NULL;
     double ms = 0.0;
     time_t now = 0;
@@ -322,7 +381,7 @@ static int run_row(struct run *x, const struct eval_row *row, size_t index, stru
         return rc;
     t->latency_ms[t->n_latencies++] = ms;
     keep_what_counts(x->pack.table, want, have);
-    bool right = is_right(row, have);
+    bool right = is_right(x->pack.table, row, have);
     count(kind_of(t, text_of(row->json, "kind")), want, have, right);
     count(&t->kinds[MAX_KINDS], want, have, right);
     if (!right && opts_flag(x->o, "wrong"))

@@ -207,6 +207,8 @@ static void test_what_comes_again(void **state)
         {"every two and a half hours", NULL, "today, 17:30", "today, 20:00"},
         {"fan on every hour", NULL, "today, 16:00", "today, 17:00"},
         {"fan on every 2 days", NULL, "Wednesday, 15:00", "Friday, 15:00"},
+        {"fan on every other day", NULL, "Wednesday, 15:00", "Friday, 15:00"},
+        {"every second hour", NULL, "today, 17:00", "today, 19:00"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "apps/home/ask/ask_pack.h"
+#include "apps/home/later/home_later.h"
 #include "apps/home/read/read_acts.h"
 #include "apps/home/read/read_cover.h"
 #include "apps/home/read/read_lines.h"
@@ -535,9 +536,129 @@ static void test_questions_do_nothing(void **state)
     assert_ptr_equal(strstr(have, "get_state"), have);
 }
 
+static int64_t at_ten(void *ctx)
+{
+    (void)ctx;
+    return 10000000;
+}
+
+static void run_nothing(void *ctx, const struct home_later_entry *x)
+{
+    (void)ctx;
+    (void)x;
+}
+
+/* What a plan comes to a while after an alarm rang. */
+static const char *after_ringing(int64_t ago_ms, const char *text, const char *plan)
+{
+    const struct home_later_opts o = {.clock = {at_ten, at_ten, NULL}, .run = run_nothing};
+    struct home_later *later;
+    struct home_draft d = {0};
+    struct err e = {0};
+    struct read_work w = work_on(text, NULL, &d);
+    struct home_here here = *w.here;
+    const char *json = arena_printf(
+        &a,
+        "{\"version\":1,\"last_id\":1,\"scheduled\":[],\"recent\":[{\"id\":1,\"kind\":\"alarm\","
+        "\"what\":\"x\",\"due_ms\":1,\"made_ms\":1,\"action\":\"{}\",\"result\":\"rang\","
+        "\"ended_ms\":%lld}]}",
+        (long long)(at_ten(NULL) - ago_ms));
+    assert_int_equal(home_later_create(&later, &o, &e), 0);
+    if (home_later_read(later, json, strlen(json), &e) < 0)
+        fail_msg("%s", e.msg);
+    here.later = later;
+    w.here = &here;
+    struct read_plan p = plan_of(w.lines, plan);
+    read_acts(&w, &p);
+    const char *seconds =
+        d.n_actions > 0 && ask_plan_field_of(d.actions[0], "duration_s")
+            ? arena_printf(&a, " %g", ask_plan_field_of(d.actions[0], "duration_s")->number)
+            : "";
+    const char *out = arena_printf(&a, "%s%s", shown(d.actions, d.n_actions), seconds);
+    home_later_stop(later);
+    home_later_destroy(later);
+    return out;
+}
+
+static void test_what_rang_rings_again(void **state)
+{
+    (void)state;
+    assert_string_equal(after_ringing(60000, "snooze", "alarm snooze"), "set_timer: scheduled 600");
+    assert_string_equal(after_ringing(60000, "snooze for 5 minutes", "alarm snooze dur w2 w3"),
+                        "set_timer: scheduled 300");
+    assert_string_equal(after_ringing(3600000, "snooze", "alarm snooze"), "cancel_alarm: failed");
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 17;
+    *seed ^= *seed << 5;
+    return *seed;
+}
+
+/* Letters that are no word of the table or the home, nor a slip away from one. */
+static void make_strange(char *out, uint32_t *seed)
+{
+    do {
+        const uint32_t n = 2 + next_random(seed) % 7;
+        for (uint32_t i = 0; i < n; i++)
+            out[i] = (char)('a' + next_random(seed) % 26);
+        out[n] = '\0';
+    } while (home_table_knows(pack.table, out) || home_file_near_word(file, out));
+}
+
+/* A question changes nothing, whatever was understood. */
+static bool changes(const struct ask_plan_action *x)
+{
+    const struct home_action *action = home_table_action(pack.table, x->name);
+    return action && action->answer.n == 0 && !action->reason &&
+           strcmp(ask_plan_text_of(x, "result"), "failed") != 0;
+}
+
+static void test_noise_changes_nothing(void **state)
+{
+    uint32_t seed = 20261118;
+    (void)state;
+    for (uint32_t k = 0; k < 100; k++) {
+        char text[128] = "", word[16];
+        struct ask_request *q;
+        struct err e = {0};
+        for (uint32_t i = 1 + next_random(&seed) % 7; i > 0; i--) {
+            make_strange(word, &seed);
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", *text ? " " : "",
+                     word);
+        }
+        const struct ask_opts o = {
+            .text = text, .text_bytes = strlen(text), .conversation = "noise", .no_reply = true};
+        assert_int_equal(ask_submit(ask, &o, &q, &e), 0);
+        assert_int_equal(ask_wait(q), 0);
+        const struct ask_plan *p = ask_plan_of(q);
+        for (uint32_t i = 0; i < p->n_actions; i++)
+            if (changes(p->actions[i]))
+                fail_msg("%s: %s", text, p->actions[i]->name);
+        ask_free(q);
+    }
+}
+
+static void test_strange_words_are_counted(void **state)
+{
+    (void)state;
+    assert_true(home_table_knows(pack.table, "brightness"));
+    assert_true(home_table_knows(pack.table, "brigthness"));
+    assert_true(home_table_knows(pack.table, "twenty-one"));
+    assert_false(home_table_knows(pack.table, "qwrtz"));
+    assert_false(home_table_knows(pack.table, "zpk"));
+    assert_true(home_file_near_word(file, "fermentr"));
+    is("zpk qwrtz", NULL, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_rang_rings_again),
+        cmocka_unit_test(test_noise_changes_nothing),
+        cmocka_unit_test(test_strange_words_are_counted),
         cmocka_unit_test(test_plans_are_read),
         cmocka_unit_test(test_what_is_no_plan_is_refused),
         cmocka_unit_test(test_what_is_meant_has_a_line),

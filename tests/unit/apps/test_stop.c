@@ -168,9 +168,12 @@ static void test_only_what_rests_safely(void **state)
     assert_false(has_thing(&f->s, "freezer"));
     assert_false(has_thing(&f->s, "front_door"));
     assert_false(has_thing(&f->s, "kitchen_lights"));
-    /* a switch by its name, but not with everything: who knows what hangs on it */
+    /* a switch by its name, but not with everything: who knows what hangs on it, unless the name
+     * says that it is dangerous */
     assert_true(has_thing(&read_text("workshop", "stop the sander", NULL)->s, "sander_plug"));
-    assert_false(has_thing(&read_text("workshop", "stop everything", NULL)->s, "sander_plug"));
+    assert_true(has_thing(&read_text("workshop", "stop the bench outlet", NULL)->s, "bench_plug"));
+    assert_false(has_thing(&read_text("workshop", "stop everything", NULL)->s, "bench_plug"));
+    assert_true(has_thing(&read_text("workshop", "stop everything", NULL)->s, "sander_plug"));
     assert_false(read_text("kitchen", "stop the walk-in freezer", NULL)->stops);
 }
 

@@ -37,12 +37,14 @@ static int take_engine(struct shoal_engine **out, bool *lent, struct shoal_engin
     return given ? 0 : open_model(out, p, name, o, e);
 }
 
-/* The name of the pack's table in the language of a home file; home NULL: the usual one. */
-static int table_name(char *name, size_t cap, const char *home, struct err *e)
+/* The name of the pack's table in a language, or with NULL in that of a home file; home NULL: the
+ * usual one. */
+static int table_name(char *name, size_t cap, const char *said, const char *home, struct err *e)
 {
     char language[HOME_FILE_LANGUAGE] = "";
-    int rc = home ? home_file_read_language(language, home, e) : 0;
-    snprintf(name, cap, TABLE "%s%s", *language ? "-" : "", language);
+    int rc = home && !said ? home_file_read_language(language, home, e) : 0;
+    said = said ? said : language;
+    snprintf(name, cap, TABLE "%s%s", *said ? "-" : "", said);
     return rc;
 }
 
@@ -55,13 +57,13 @@ static int verify_table(const struct pack_table **out, const struct pack *p, con
 }
 
 static int open_table(struct home_table **out, const struct pack *p, const char *path,
-                      const char *home, struct err *e)
+                      const char *language, const char *home, struct err *e)
 {
     char name[MAX_NAME];
     const struct pack_table *t = NULL;
     if (path)
         return home_table_open(out, path, e);
-    int rc = table_name(name, sizeof(name), home, e);
+    int rc = table_name(name, sizeof(name), language, home, e);
     if (rc == 0 && !pack_find_table(p, name))
         /* English is the base of the others */
         snprintf(name, sizeof(name), "%s", strcmp(name, TABLE "-en") == 0 ? TABLE : name);
@@ -71,7 +73,7 @@ static int open_table(struct home_table **out, const struct pack *p, const char 
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "%s: there are no words for the language \"%s\" (models/home-*.json has "
                        "them)",
-                       home, name + sizeof(TABLE));
+                       language ? "language" : home, name + sizeof(TABLE));
     if (rc == 0)
         rc = verify_table(&t, p, name, e);
     if (rc < 0)
@@ -104,7 +106,7 @@ int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err 
     bool all_given = o->table && o->reader && (o->reply || o->no_reply);
     int rc = all_given ? 0 : pack_open(&pack, o->dir, e);
     if (rc == 0)
-        rc = open_table(&p->table, pack, o->table, o->home, e);
+        rc = open_table(&p->table, pack, o->table, o->language, o->home, e);
     if (rc == 0)
         rc = take_engine(&p->reader, &p->lent_reader, o->reader, pack, p->table->reader, o, e);
     if (rc == 0 && !o->no_reply && p->table->reply)
@@ -137,7 +139,7 @@ int ask_pack_table(struct home_table **out, const char *dir, const char *path, c
     *out = NULL;
     int rc = path ? 0 : pack_open(&pack, dir, e);
     if (rc == 0)
-        rc = open_table(out, pack, path, home, e);
+        rc = open_table(out, pack, path, NULL, home, e);
     pack_close(pack);
     return rc;
 }

@@ -23,6 +23,7 @@ struct ask_pack_opts {
     struct shoal_engine *reader, *reply;
     const char *home; /* a home file, which says the language; NULL: with the pack's table its demo
                          home, else none */
+    const char *language; /* of the pack's table, "de"; NULL: that of the home file */
     bool no_reply;
     bool parts_only; /* table and engines; ask stays NULL */
     uint32_t n_threads;

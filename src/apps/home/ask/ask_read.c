@@ -8,6 +8,10 @@
 #include "apps/home/read/read_cover.h"
 
 #define MAX_ANSWER_WORDS 6u
+/* Shares of words that nothing explains: beyond the first nothing happens, from the second on it is
+ * only offered. Reasons have some: "my son is here". */
+#define MAX_STRANGE 0.5f
+#define SOME_STRANGE 0.25f
 
 static void on_read(void *ctx, const struct shoal_result *res)
 {
@@ -277,14 +281,17 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
     }
     *out = understood(r, r->readings[best].text, p, acts, asks);
     if (is_overheard(r, &plan))
-        return true; /* it changes nothing */
-    if (acts && p < r->ask->table->plans.ask_p) {
+        return true;                                    /* it changes nothing */
+    const bool answers = r->read_state.pending != NULL; /* may be any words */
+    const float strange =
+        acts && !answers ? read_cover_strange(&r->arena, x.t, r->file, r->lines, &plan) : 0.0f;
+    if (acts && (p < r->ask->table->plans.ask_p || strange > MAX_STRANGE)) {
         say_unsure(r); /* not sure enough even to offer it */
         return false;
     }
-    const bool whole =
-        !acts || (!is_unclear(r) && !(plan.n == 1 && read_cover_asks(&r->arena, x.t, r->lines)) &&
-                  read_cover_all(&r->arena, r->lines, &plan));
+    const bool whole = !acts || (!is_unclear(r) && strange < SOME_STRANGE &&
+                                 !(plan.n == 1 && read_cover_asks(&r->arena, x.t, r->lines)) &&
+                                 read_cover_all(&r->arena, r->lines, &plan));
     const char *left = acts ? read_cover_left(&r->arena, r->ask->table, r->lines, &plan) : NULL;
     x.p = whole ? p : 0.0f;
     x.draft = &r->draft;

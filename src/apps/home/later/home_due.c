@@ -261,7 +261,9 @@ static int64_t period_at(struct arena *a, const struct home_table *t, const stru
     uint32_t most = w->n - at < MAX_PERIOD ? w->n - at : MAX_PERIOD;
     *n = 0;
     for (uint32_t k = 1; k <= most; k++) { /* as long as more words make it longer */
-        const char *text = home_words_join(a, w, at, at + k);
+        const bool other = k > 1 && home_table_lists(&t->later.other, w->w[at]);
+        const char *text = home_words_join(a, w, at + other, at + k);
+        text = other ? arena_printf(a, "2 %s", text) : text; /* "every other day" */
         struct home_value v = home_values_duration(a, t, text);
         if (!v.understood && k == 1) /* "every hour" */
             v = home_values_duration(a, t, arena_printf(a, "1 %s", text));

@@ -286,14 +286,56 @@ static bool is_opposite(const struct read_work *r, const struct read_plan_act *p
            !says_stem(r, p, home_table_against(r->t, opposite));
 }
 
+/* Is it a question about things that the text has no word of? */
+static bool is_guessed(const struct read_work *r, const struct read_plan_act *p)
+{
+    for (uint32_t i = 0; i < p->things.n; i++)
+        if (p->things.at[i] < r->lines->n_things && r->lines->things[p->things.at[i]].said)
+            return false;
+    return p->things.n > 0 && read_is(p->verb, "ask");
+}
+
 /* Do the words of the text allow the verb and the rooms? To unlock is not guessed. */
 static bool may_mean(const struct read_work *r, const struct read_plan_act *p)
 {
     const struct home_list *needs = home_table_evidence(r->t, p->verb);
+    static const struct read_plan_act nothing; /* what is copied counts, too */
+    if (says_stem(r, &nothing, home_table_never(r->t, p->verb)) ||
+        (p->state && says_stem(r, &nothing, home_table_never(r->t, p->state))) || is_guessed(r, p))
+        return false;
     for (uint32_t i = 0; i < p->areas.n; i++) /* a room that nobody named */
         if (p->areas.at[i] < r->lines->n_areas && !r->lines->area_said[p->areas.at[i]])
             return false;
     return !is_opposite(r, p) && (!needs || says_stem(r, p, needs));
+}
+
+/* Is the word for the class here only the name of one thing? "Speakers", where nothing else is
+ * called so. */
+static bool is_name_of(const struct read_work *r, const struct read_plan_act *act, uint32_t at)
+{
+    const struct home_class *c = home_table_class(r->t, act->class);
+    const struct read_lines_thing *l = &r->lines->things[at];
+    const struct home_file *f = r->here->file;
+    const struct home_list name = {l->thing->names.w, 1};
+    if (!c || act->all || l->class != c || !home_table_lists(&c->words, name.w[0]))
+        return false;
+    for (uint32_t i = 0; f && i < f->n_things; i++)
+        if (&f->things[i] != l->thing && (f->things[i].type == HOME_THING_DEVICE) &&
+            read_lines_class(r->a, r->t, &f->things[i]) == c &&
+            (read_lines_called(r->a, r->t, &f->things[i], &name) ||
+             read_lines_called(r->a, r->t, &f->things[i], &c->words)))
+            return false;
+    return f != NULL;
+}
+
+/* "Turn off all the lights here": the class, in the speaker's room. */
+static void aim_here(const struct read_work *r, struct read_plan_act *act)
+{
+    struct home_words plain = home_words_plain_all(r->a, &r->lines->words);
+    if (!act->class || act->things.n > 0 || act->areas.n > 0 || act->floors.n > 0)
+        return;
+    for (uint32_t i = 0; i < plain.n && !act->here; i++)
+        act->here = home_table_phrase(&r->t->plans.here, &plain, i) > 0;
 }
 
 /* "Mute the tv": the one thing that the text names, if the reader took none. */
@@ -305,10 +347,25 @@ static void aim_at_named(const struct read_work *r, struct read_plan_act *act)
             n++;
             at = i;
         }
-    if (n != 1 || act->things.n > 0 || act->class || act->areas.n > 0 || act->floors.n > 0 ||
-        act->it || act->here || act->unknown.to > 0 || act->elsewhere.to > 0)
+    if (n != 1 || act->things.n > 0 || (act->class && !is_name_of(r, act, at)) ||
+        act->areas.n > 0 || act->floors.n > 0 || act->it || act->here || act->unknown.to > 0 ||
+        act->elsewhere.to > 0)
         return;
+    act->class = NULL;
     act->things.at[act->things.n++] = (uint8_t)at;
+}
+
+/* "Turn off the evacuation alarm": a thing of the home, no entry of the schedule. */
+static void aim_at_alarm(const struct read_work *r, struct read_plan_act *act)
+{
+    struct read_plan_act off = {.verb = "off"};
+    if (!read_is(act->verb, "alarm") || !read_is(act->word, "cancel_one"))
+        return;
+    aim_at_named(r, &off);
+    const struct home_thing *x = off.things.n ? r->lines->things[off.things.at[0]].thing : NULL;
+    if (x && !home_table_lists(&r->t->later.words[HOME_LATER_ALARM], x->names.w[0]) &&
+        home_file_able(x, "alarm"))
+        *act = off;
 }
 
 static void one_act(struct read_work *r, const struct read_plan_act *p, bool alone)
@@ -326,13 +383,17 @@ static void one_act(struct read_work *r, const struct read_plan_act *p, bool alo
         read_work_say(r, HOME_SAY_UNSURE, NULL);
         return;
     }
+    aim_at_alarm(r, &act);
     make = maker(r, act.verb);
-    if (make == switch_things && alone)
+    if ((make == switch_things || (make == read_value && act.class)) && alone)
         aim_at_named(r, &act);
+    aim_here(r, &act);
     if (fit == READ_CLASS_MENDED)
         r->p = 0.0f;
-    if (read_is(p->verb, "stop") && p->things.n == 0 && !p->class && !p->it && !p->unknown.to)
+    if (read_is(p->verb, "stop") && p->things.n == 0 && !p->class && !p->it && !p->unknown.to) {
         act.class = "everything";
+        r->p = 0.0f; /* who means it so has been obeyed before the text was read */
+    }
     struct read_target x = read_target_of(r->a, r->t, r->here->file, r->lines, r->state, &act);
     if (make)
         make(r, &act, &x);

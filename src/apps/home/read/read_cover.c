@@ -189,6 +189,35 @@ bool read_cover_all(struct arena *a, const struct read_lines *lines, const struc
     return !leaves_number(a, lines, plan, &at) && !left_room(a, lines, plan);
 }
 
+/* Is word i part of a text that may be anything: a title, an item, a message? */
+static bool is_free(const struct read_plan_act *x, uint32_t i)
+{
+    const struct read_plan_span spans[] = {x->what, x->list, x->name, x->unknown, x->elsewhere};
+    for (uint32_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++)
+        if (covers(spans[k], i))
+            return true;
+    for (uint32_t k = 0; k < x->n_items; k++)
+        if (covers(x->items[k], i))
+            return true;
+    return false;
+}
+
+float read_cover_strange(struct arena *a, const struct home_table *t, const struct home_file *f,
+                         const struct read_lines *lines, const struct read_plan *plan)
+{
+    struct home_words plain = home_words_plain_all(a, &lines->words);
+    uint32_t strange = 0, others = 0;
+    for (uint32_t i = 0; i < plain.n; i++) {
+        bool free = false;
+        for (uint32_t k = 0; !free && k < plan->n; k++)
+            free = is_free(&plan->acts[k], i);
+        others += !free;
+        strange += !free && !home_file_has_word(f, plain.w[i]) &&
+                   !home_file_near_word(f, plain.w[i]) && !home_table_knows(t, plain.w[i]);
+    }
+    return others == 0 ? 1.0f : (float)strange / (float)others;
+}
+
 bool read_cover_asks(struct arena *a, const struct home_table *t, const struct read_lines *lines)
 {
     struct home_words plain = home_words_plain_all(a, &lines->words);

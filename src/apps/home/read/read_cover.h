@@ -15,6 +15,10 @@ bool read_cover_is_name(struct arena *a, const struct read_lines *lines, const c
 /* false: a number belongs to no act, or a whole class of things is acted on although the text also
  * names a room that no act is about. */
 bool read_cover_all(struct arena *a, const struct read_lines *lines, const struct read_plan *plan);
+/* Words that neither the table nor the home has and that no part of the plan copies, as a share of
+ * all that it does not copy: 0 none, 1 all of them, or there is nothing but the copied text. */
+float read_cover_strange(struct arena *a, const struct home_table *t, const struct home_file *f,
+                         const struct read_lines *lines, const struct read_plan *plan);
 /* Is it written as a question, and not as a polite one ("could you ...?"), or about the past
  * ("yesterday")? Then what the plan does is only offered. */
 bool read_cover_asks(struct arena *a, const struct home_table *t, const struct read_lines *lines);

@@ -86,6 +86,18 @@ static void take_left(void *ctx, const struct home_later_entry *x)
         l->left_s = (x->due_ms - l->now_ms + 999) / 1000;
 }
 
+/* There is no such entry. */
+static void say_nothing(struct read_work *r, enum home_later_kind kind)
+{
+    struct home_act x = read_work_begin(r, r->t->later.cancel[kind]);
+    if (!x.o)
+        return;
+    const struct home_list *names = &r->t->later.words[kind];
+    x.text = names->n ? names->w[0] : "";
+    home_act_put_result(&x, "failed");
+    read_work_add(r, &x, home_act_plain_line(&x, HOME_SAY_NOTHING));
+}
+
 /* "Five minutes more": the timer is cancelled, and set again. */
 static void change_timer(struct read_work *r, const struct read_plan_act *p)
 {
@@ -108,13 +120,7 @@ static void change_timer(struct read_work *r, const struct read_plan_act *p)
     const int64_t to =
         read_is(p->word, "change") ? (int64_t)v.number : l.left_s + (int64_t)(sign * v.number);
     if (l.left_s < 0 || (!alarm && (!v.understood || to <= 0)) || (alarm && !p->at.to)) {
-        struct home_act x = read_work_begin(r, r->t->later.cancel[l.kind]);
-        if (!x.o)
-            return;
-        const struct home_list *names = &r->t->later.words[l.kind];
-        x.text = names->n ? names->w[0] : "";
-        home_act_put_result(&x, "failed");
-        read_work_add(r, &x, home_act_plain_line(&x, HOME_SAY_NOTHING));
+        say_nothing(r, l.kind);
         return;
     }
     again.value = again.duration = (struct read_plan_span){0, 0};
@@ -124,6 +130,41 @@ static void change_timer(struct read_work *r, const struct read_plan_act *p)
     else
         (void)read_work_fill(r, set, &d.s, "duration", home_due_left(r->a, r->t, to));
     again.word = "set_one";
+    read_make_action(r, set, &d);
+}
+
+/* When the last entry rang; newest ones come first. */
+static void take_rang(void *ctx, const struct home_later_entry *x)
+{
+    struct left *l = ctx;
+    if (read_is(x->result, "rang") && l->left_s < 0 && x->ended_ms <= l->now_ms)
+        l->left_s = (l->now_ms - x->ended_ms) / 1000;
+}
+
+#define SNOOZE_S 600
+#define SNOOZED_S 1800 /* after this, it has been heard and left */
+
+/* "Snooze", "five more minutes": what rang rings again. */
+static void snooze(struct read_work *r, const struct read_plan_act *p)
+{
+    const struct home_action *set = home_table_verb(r->t, "timer");
+    const char *text = read_work_said(r, p->duration.to ? p->duration : p->value);
+    const struct home_value v = home_values_duration(r->a, r->t, text ? text : "");
+    struct left l = {.a = r->a, .left_s = -1};
+    struct read_plan_act again = {.verb = "timer", .word = "set_one"};
+    struct read_doing d = {.p = &again};
+    if (!set || !r->here->later) {
+        read_work_say(r, HOME_SAY_UNSURE, NULL);
+        return;
+    }
+    l.now_ms = home_later_now_ms(r->here->later);
+    home_later_each(r->here->later, take_rang, &l);
+    if (l.left_s < 0 || l.left_s > SNOOZED_S) {
+        say_nothing(r, kind_of(p));
+        return;
+    }
+    (void)read_work_fill(r, set, &d.s, "duration",
+                         home_due_left(r->a, r->t, v.understood ? (int64_t)v.number : SNOOZE_S));
     read_make_action(r, set, &d);
 }
 
@@ -141,6 +182,9 @@ void read_later(struct read_work *r, const struct read_plan_act *p, struct read_
         }
     } else if (read_is(p->word, "more") || read_is(p->word, "less") || read_is(p->word, "change")) {
         change_timer(r, p);
+        return;
+    } else if (read_is(p->word, "snooze")) {
+        snooze(r, p);
         return;
     } else if (p->word && !read_is(p->word, "set_one")) {
         read_work_say(r, HOME_SAY_UNSURE, NULL);

@@ -216,7 +216,7 @@ const struct home_class *read_lines_class(struct arena *a, const struct home_tab
         return home_table_class(t, home_file_type_name(x->type));
     for (uint32_t i = 0; i < t->plans.n_classes; i++) {
         const struct home_class *c = &t->plans.classes[i];
-        if (!home_table_lists(&c->kinds, x->kind))
+        if (!home_file_is(x, &c->kinds))
             continue;
         if (first &&
             read_lines_called(a, t, x, &c->words)) /* kinds are coarser: a pump is a machine */
@@ -505,8 +505,8 @@ static void put_ability(struct choosing *c, struct read_lines_thing *l, const ch
 
 static bool is_usual(const struct choosing *c, const struct home_thing *x, const char *ability)
 {
-    const struct home_kind *k = home_table_kind(c->t, x->kind);
-    return (k && home_table_lists(&k->abilities, ability)) || home_table_ability(c->t, ability);
+    return (x->is && home_table_lists(&x->is->abilities, ability)) ||
+           home_table_ability(c->t, ability);
 }
 
 static void put_thing(struct choosing *c, uint32_t at, enum mark mark)

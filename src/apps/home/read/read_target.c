@@ -83,13 +83,13 @@ static bool is_of(const struct finding *f, const struct home_class *c, const str
                                                   : read_lines_class(f->a, f->t, x) == c;
     if (c->means.n > 0) /* "the heating" is what is called so, not all that gets hot */
         return acts && read_lines_called(f->a, f->t, x, &c->words) &&
-               (!of_its_kind || home_table_lists(&c->means, x->kind));
+               (!of_its_kind || home_file_is(x, &c->means));
     if (!acts && !tells)
         return false;
-    if (!home_table_lists(&c->kinds, x->kind))
+    if (!home_file_is(x, &c->kinds))
         return false;
     const struct home_class *first = p->classes;
-    while (first < p->classes + p->n_classes && !home_table_lists(&first->kinds, x->kind))
+    while (first < p->classes + p->n_classes && !home_file_is(x, &first->kinds))
         first++;
     return first == c || c < p->classes || c >= p->classes + p->n_classes ||
            read_lines_class(f->a, f->t, x) == c;
@@ -147,6 +147,14 @@ static void collect(const struct finding *f, const struct home_class *c,
         }
 }
 
+static bool is_in(const struct finding *f, const struct home_thing *room)
+{
+    for (uint32_t i = 0; i < f->out->n; i++)
+        if (f->out->things[i]->room == room)
+            return true;
+    return false;
+}
+
 static void find_class(const struct finding *f)
 {
     struct read_target *o = f->out;
@@ -166,7 +174,12 @@ static void find_class(const struct finding *f)
         if (o->n == 0)
             collect(f, x, NULL);
     }
-    if (o->n == 0 && c->means.n > 0) {
+    /* a setting where the speaker's room has nothing for it, and others have: which is not guessed
+     */
+    if (o->n > 1 && free && f->state->here && act->value.to > 0 && !is_in(f, f->state->here)) {
+        o->n = 0;
+        o->room = f->state->here->names.w[0];
+    } else if (o->n == 0 && c->means.n > 0) {
         const struct home_class kinds = {.name = c->name, .kinds = c->means};
         collect(f, &kinds, NULL);
     }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apps/home/site/home_near.h"
 #include "base/mem.h"
 
 static const char *const types[] = {
@@ -52,10 +53,26 @@ bool home_file_able(const struct home_thing *x, const char *ability)
     return home_table_lists(&x->abilities, ability);
 }
 
+bool home_file_is(const struct home_thing *x, const struct home_list *kinds)
+{
+    bool is = home_table_lists(kinds, x->kind);
+    for (const struct home_kind *k = x->is; k && !is; k = k->is)
+        is = home_table_lists(kinds, k->name);
+    return is;
+}
+
 bool home_file_has_word(const struct home_file *f, const char *word)
 {
     uint32_t at;
     return f && strmap_get(&f->word_set, word, strlen(word), &at);
+}
+
+bool home_file_near_word(const struct home_file *f, const char *word)
+{
+    for (uint32_t i = 0; f && i < f->words.n; i++)
+        if (home_near(word, f->words.w[i]) != HOME_NEAR_FAR)
+            return true;
+    return false;
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

@@ -90,6 +90,10 @@ const char *home_file_list_name(enum home_thing_type type);
 /* NULL: no thing has this id. */
 const struct home_thing *home_file_thing(const struct home_file *f, const char *id);
 bool home_file_able(const struct home_thing *x, const char *ability);
+/* Is it one slip away from a word of a name? */
+bool home_file_near_word(const struct home_file *f, const char *word);
+/* Is it of one of the kinds, or a special case of one? */
+bool home_file_is(const struct home_thing *x, const struct home_list *kinds);
 /* Is it a word of a name in the home?  f NULL: no home is known. */
 bool home_file_has_word(const struct home_file *f, const char *word);
 /* The home as members of the open object, in the form of the file. */

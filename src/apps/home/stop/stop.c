@@ -133,13 +133,18 @@ static bool is_denied_after(const struct reader *r, const struct match *m)
     for (uint32_t n; phrase(r, &s->reason, next) == 0 && (n = phrase(r, &s->beside, next)) > 0;)
         next += n; /* "now", but not "there is oil on the floor", which is a reason */
     enum stop_end end = r->x.end[m->to - 1];
-    if (end == STOP_END_NONE && phrase(r, &s->not_after, next) > 0)
+    const bool danger = r->danger && phrase(r, &s->reason, next) > 0; /* "her sleeve is caught" */
+    if (end == STOP_END_NONE && !danger && phrase(r, &s->not_after, next) > 0)
         return true;
     if (end != STOP_END_SENTENCE && says(r, &s->unless_after, m->to, to))
         return true;
     if (says(r, &s->back, m->to, r->n - m->to > MAX_AROUND ? m->to + MAX_AROUND : r->n))
         return true;
-    bool strict = m->first || m->object.kind == STOP_OBJECT_ALL || m->object.kind == STOP_OBJECT_IT;
+    /* "shutter stop there is a kid", but not "it was the bus stop there" */
+    const bool opens =
+        m->way == HOME_STOP_HALT && skip_beside(r, sentence_from(r, m->from)) >= m->from;
+    bool strict = (m->first && !opens) || m->object.kind == STOP_OBJECT_ALL ||
+                  m->object.kind == STOP_OBJECT_IT;
     return !follows_well(r, m, strict) && !r->danger && !r->repeated;
 }
 

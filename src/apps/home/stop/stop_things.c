@@ -3,27 +3,57 @@
 
 #include <string.h>
 
+#include "apps/home/gate/gate.h"
 #include "apps/home/site/home_near.h"
 
 #define MAX_NAME 6u       /* words of a name */
 #define MAX_NEAR 3u       /* words that may be one misheard name */
 #define MIN_PART_BYTES 3u /* of a word that stands for a whole name */
 
-/* Does it come to rest safely, with everything or else by its name? */
+/* Is what an action makes of the thing dangerous? */
+static bool is_dangerous(const struct home_table *t, const struct home_thing *x,
+                         const struct home_action *action)
+{
+    const struct gate g = {.table = t};
+    const struct home_effect *e = action->effect;
+    const struct home_deed deed = {
+        .id = x->id, .action = action->name, .ability = e->ability, .text = e->to};
+    return home_file_able(x, e->ability) &&
+           gate_check_thing(&g, x, &deed, true).risk == HOME_RISK_DANGEROUS;
+}
+
+/* Is anything dangerous that stopping it ends? */
+static bool may_harm(const struct home_table *t, const struct home_thing *x)
+{
+    const struct home_effect *rest[] = {t->stop.device->effect, t->stop.power->effect};
+    for (uint32_t i = 0; i < t->n_actions; i++)
+        for (uint32_t k = 0; t->action[i].effect && k < 2; k++) {
+            const struct home_effect *e = t->action[i].effect;
+            if (e->to && strcmp(e->ability, rest[k]->ability) == 0 &&
+                strcmp(e->to, rest[k]->to) != 0 && is_dangerous(t, x, &t->action[i]))
+                return true;
+        }
+    return false;
+}
+
+/* Does it come to rest safely, with everything or else by its name? What is dangerous to start
+ * does, whatever its kind: a plug that is called "kiln". What is dangerous to switch off does not.
+ */
 static bool rests(const struct home_table *t, const struct home_thing *x, bool everything)
 {
     const struct home_stop *s = &t->stop;
     if (x->type != HOME_THING_DEVICE && x->type != HOME_THING_MACHINE)
         return false;
-    bool able = home_file_able(x, s->device->effect->ability) ||
-                home_file_able(x, s->power->effect->ability);
-    if (!*x->kind || x->type == HOME_THING_MACHINE)
-        return able;
-    bool vague = home_table_lists(&s->named_kinds, x->kind);
-    if (vague && x->has_risk && x->risk == HOME_RISK_DANGEROUS)
-        return false; /* the plug of the server rack */
-    return able && (home_table_lists(&s->kinds, x->kind) ||
-                    (everything ? home_table_lists(&s->all_kinds, x->kind) : vague));
+    const bool runs = home_file_able(x, s->device->effect->ability);
+    if (!runs && !home_file_able(x, s->power->effect->ability))
+        return false;
+    if (!x->is || x->type == HOME_THING_MACHINE)
+        return true;
+    const struct home_action *halt = runs ? s->device : s->power;
+    if (is_dangerous(t, x, halt))
+        return false; /* a freezer; the plug of the server rack */
+    return home_file_is(x, &s->kinds) || may_harm(t, x) ||
+           home_file_is(x, everything ? &s->all_kinds : &s->named_kinds);
 }
 
 uint32_t stop_things_all(const struct stop_search *s, const struct home_thing *room,
@@ -107,11 +137,14 @@ static bool is_part(const struct stop_search *s, uint32_t i, uint32_t to, const 
 static bool is_kind(const struct stop_search *s, uint32_t i, uint32_t to,
                     const struct home_thing *x)
 {
-    bool vague = home_table_lists(&s->t->stop.named_kinds, x->kind);
-    const struct home_kind *k = vague || s->f->open ? NULL : home_table_kind(s->t, x->kind);
+    bool vague = home_file_is(x, &s->t->stop.named_kinds);
+    const struct home_kind *k = vague || s->f->open ? NULL : x->is;
     uint32_t at;
     /* the first word is that for all of the kind; an oven is no boiler */
-    return k && k->words.n > 0 && is_name(s, i, to, k->words.w[0], &at) && at == to;
+    for (; k; k = k->is)
+        if (k->words.n > 0 && is_name(s, i, to, k->words.w[0], &at) && at == to)
+            return true;
+    return false;
 }
 
 /* Is the last word that is said also the name's, codes aside? "Engine" is a "port engine" rather
@@ -221,6 +254,12 @@ static void add_thing(struct stop_object *o, const struct home_thing *x)
     o->things[o->n_things++] = x;
 }
 
+static bool is_room(const struct stop_search *s, uint32_t i, uint32_t to)
+{
+    uint32_t end;
+    return room_at(s, i, &end) && end == to;
+}
+
 /* The things that words i..to-1 fit best. */
 static bool fit_things(const struct stop_search *s, uint32_t i, uint32_t to, struct stop_object *o)
 {
@@ -244,8 +283,8 @@ static bool fit_things(const struct stop_search *s, uint32_t i, uint32_t to, str
         else
             others = true;
     }
-    if (best == FIT_NOT)
-        return false;
+    if (best == FIT_NOT || (best < FIT_NAME && is_room(s, i, to)))
+        return false; /* a room is more than a part of the names of what is there */
     o->kind = o->n_things > 0 ? STOP_OBJECT_THINGS : STOP_OBJECT_OTHER;
     o->more = others && o->n_things > 0;
     o->name_from = i;

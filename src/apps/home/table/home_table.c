@@ -36,8 +36,8 @@ static void read_words(struct home_reader *r, const struct json_node *root)
 {
     struct home_table *t = r->t;
     struct json_node at = json_strict_get(root, "words");
-    if (!at.v ||
-        !json_strict_object(&r->d, &at, "", "articles join polite front idle compounds elisions"))
+    if (!at.v || !json_strict_object(&r->d, &at, "",
+                                     "articles join polite front idle said compounds elisions"))
         return;
     t->articles = home_table_get_list(r, &at, "articles", HOME_TEXT_WORD);
     t->join = home_table_get_list(r, &at, "join", HOME_TEXT_WORD);
@@ -601,25 +601,27 @@ static void read_table(struct home_reader *r)
                             "times dates arithmetic you stop risk limits says answers effects "
                             "kinds quantities later lists help parts"))
         return;
-    void (*const parts[])(struct home_reader *, const struct json_node *) = {read_head,
-                                                                             read_words,
-                                                                             read_slots,
-                                                                             read_when,
-                                                                             read_units,
-                                                                             read_numbers,
-                                                                             read_durations,
-                                                                             read_times,
-                                                                             read_dates,
-                                                                             read_arithmetic,
-                                                                             read_lines,
-                                                                             read_actions,
-                                                                             read_defaults,
-                                                                             read_opposites,
-                                                                             home_table_read_things,
-                                                                             home_table_read_safety,
-                                                                             home_table_read_gate,
-                                                                             home_table_read_later,
-                                                                             home_table_read_plans};
+    void (*const parts[])(struct home_reader *,
+                          const struct json_node *) = {read_head,
+                                                       read_words,
+                                                       read_slots,
+                                                       read_when,
+                                                       read_units,
+                                                       read_numbers,
+                                                       read_durations,
+                                                       read_times,
+                                                       read_dates,
+                                                       read_arithmetic,
+                                                       read_lines,
+                                                       read_actions,
+                                                       read_defaults,
+                                                       read_opposites,
+                                                       home_table_read_things,
+                                                       home_table_read_safety,
+                                                       home_table_read_gate,
+                                                       home_table_read_later,
+                                                       home_table_read_plans,
+                                                       home_table_read_vocabulary};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, &root);
     r->t->you = home_table_get_pairs(r, &root, "you", HOME_TEXT_WORD, 0, 0);
@@ -695,6 +697,7 @@ void home_table_close(struct home_table *t)
     for (uint32_t i = 0; i < t->n_slots; i++)
         strmap_fini(&t->slot[i].known);
     strmap_fini(&t->stop.known);
+    strmap_fini(&t->vocabulary);
     strmap_fini(&t->slots);
     strmap_fini(&t->actions);
     strmap_fini(&t->units);

@@ -299,6 +299,7 @@ struct home_later_table { /* list NULL: the table lacks this part */
     struct home_list all;                     /* "cancel all timers" */
     struct home_list skip;                    /* words that do not say which one */
     struct home_list each;                    /* "every" of "every two hours" */
+    struct home_list other;                   /* "other" of "every other day" */
     struct home_pairs days;                   /* "tomorrow" is 1 */
     struct home_list past;                    /* days that are over: "yesterday" */
     struct home_pairs parts;                  /* "evening" is 19:00 */
@@ -342,9 +343,11 @@ struct home_plans { /* how plans of a reader become actions */
             struct home_list list;
         } * p;
         uint32_t n;
-    } senses,     /* kinds of sensors that know a state: "is_low" a "battery" */
-        evidence, /* parts of words of which a text must have one, for a verb */
-        against;  /* ... must have none */
+    } senses,              /* kinds of sensors that know a state: "is_low" a "battery" */
+        evidence,          /* parts of words of which a text must have one, for a verb */
+        against,           /* ... must have none, unless it has one against the opposite, too */
+        never;             /* ... must have none; also for a state that is asked for */
+    struct home_list here; /* phrases for the speaker's room, beside what the reader takes for it */
 };
 
 struct home_lists_table { /* add NULL: the table lacks this part */
@@ -440,6 +443,7 @@ struct home_table {
     bool hour_first;               /* "8 moins 10", not "10 to 8" */
     struct home_list time_am, time_pm, time_minutes, time_past, time_to;
     struct home_list weekdays, months, date_ordinals, date_drop, date_articles;
+    struct strmap vocabulary; /* all words that the table is written in */
     struct strmap date_names; /* lower case, to an index: weekdays, then months */
     struct home_pairs operators;
     struct home_list root, percent_of;
@@ -485,11 +489,14 @@ const struct home_list *home_table_senses(const struct home_table *t, const char
 /* Parts of words of which a text must have one, or else it does not mean the verb; NULL: any. */
 const struct home_list *home_table_evidence(const struct home_table *t, const char *verb);
 /* Those of which it must have none. */
+const struct home_list *home_table_never(const struct home_table *t, const char *word);
 const struct home_list *home_table_against(const struct home_table *t, const char *verb);
 const char *home_table_state(const struct home_table *t, const char *state);
 /* The kind that the words of a name suggest, the last ones first: that of "oven light" is "light",
  * that of "grill plug" is what hangs on the plug. NULL: none. */
 const struct home_kind *home_table_kind_named(const struct home_table *t, const char *name);
+/* Is a word one that the table is written in, a slip away from one, or joined from such? */
+bool home_table_knows(const struct home_table *t, const char *word);
 /* Is a kind, which may be NULL, of this name, or a special case of one? */
 bool home_table_kind_is(const struct home_kind *k, const char *name);
 /* Is there an action that sets this ability? */

@@ -74,6 +74,7 @@ const struct home_unit *home_table_unit_named(struct home_reader *r, const struc
 void home_table_read_things(struct home_reader *r, const struct json_node *root);
 /* plans; after the actions. */
 void home_table_read_plans(struct home_reader *r, const struct json_node *root);
+void home_table_read_vocabulary(struct home_reader *r, const struct json_node *root);
 /* later; after the actions. */
 void home_table_read_later(struct home_reader *r, const struct json_node *root);
 

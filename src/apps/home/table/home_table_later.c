@@ -87,7 +87,7 @@ void home_table_read_later(struct home_reader *r, const struct json_node *root)
     read_lists(r, root);
     read_help(r, root);
     if (!at.v || !json_strict_object(&r->d, &at, "set cancel list words cancel_words",
-                                     "all skip each days past parts every sun"))
+                                     "all skip each other days past parts every sun"))
         return;
     const struct home_action *set[HOME_LATER_COUNT] = {NULL};
     read_actions(r, &at, "set", set);
@@ -108,6 +108,7 @@ void home_table_read_later(struct home_reader *r, const struct json_node *root)
     l->all = home_table_get_list(r, &at, "all", HOME_TEXT_WORD);
     l->skip = home_table_get_list(r, &at, "skip", HOME_TEXT_WORD);
     l->each = home_table_get_list(r, &at, "each", HOME_TEXT_WORD);
+    l->other = home_table_get_list(r, &at, "other", HOME_TEXT_WORD);
     l->past = home_table_get_list(r, &at, "past", HOME_TEXT_PHRASE);
     l->days = home_table_get_numbers(r, &at, "days", 0, 366);
     l->every = home_table_get_numbers(r, &at, "every", 0, 127);

@@ -87,7 +87,7 @@ void home_table_read_plans(struct home_reader *r, const struct json_node *root)
     struct home_plans *p = &r->t->plans;
     struct json_node at = json_strict_get(root, "plans");
     if (!json_strict_object(&r->d, &at, "classes quantities verbs states",
-                            "act ask heard overheard senses called evidence against"))
+                            "act ask heard overheard senses called evidence against never here"))
         return;
     struct json_node act = json_strict_get(&at, "act"), ask = json_strict_get(&at, "ask");
     struct json_node heard = json_strict_get(&at, "heard"),
@@ -109,6 +109,10 @@ void home_table_read_plans(struct home_reader *r, const struct json_node *root)
         p->evidence = read_lists_of(r, &at, "evidence");
     if (r->d.rc == 0)
         p->against = read_lists_of(r, &at, "against");
+    if (r->d.rc == 0)
+        p->never = read_lists_of(r, &at, "never");
+    if (r->d.rc == 0)
+        p->here = home_table_get_list(r, &at, "here", HOME_TEXT_PHRASE);
 }
 
 const struct home_class *home_table_class(const struct home_table *t, const char *name)
@@ -174,4 +178,9 @@ const struct home_list *home_table_evidence(const struct home_table *t, const ch
 const struct home_list *home_table_against(const struct home_table *t, const char *verb)
 {
     return list_of(&t->plans.against, verb);
+}
+
+const struct home_list *home_table_never(const struct home_table *t, const char *word)
+{
+    return list_of(&t->plans.never, word);
 }
