@@ -1,0 +1,56 @@
+/* adapter.h - a LoRA adapter beside its base: what it adds to the products of a decoder, for those
+ * tokens of a pass that ask for it.
+ *
+ * The base is computed once for all tokens; then each group of tokens with the same adapter gets
+ * scale * B A x added.  The sums have the order of the kernels' products (kern.h), so a token's
+ * result does not depend on the others of its batch, the kernel set or the threads.
+ *
+ * Thread:    immutable once created; any thread may apply it.
+ * Ownership: counted references; the last adapter_unref frees it.  It does not need the file, nor
+ *            the decoder, after create.
+ * Failure:   SHOAL_EFORMAT (matrices that do not fit, by name), SHOAL_EUNSUPPORTED (a tensor that
+ *            cannot be adapted this way), SHOAL_ENOMEM; then *out is NULL. */
+#ifndef SHOAL_MODEL_ADAPTER_H
+#define SHOAL_MODEL_ADAPTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "format/model_file.h"
+
+struct adapter;
+struct decoder;
+
+#define ADAPTER_MAX_RANK 256u
+#define ADAPTER_TOKENS 16u /* at most, of one call of adapter_apply */
+
+/* Where a layer's products can be adapted: those with the same input are one place. */
+enum adapter_place {
+    ADAPTER_IN, /* queries, keys and values, or what a recurrent block begins with */
+    ADAPTER_OUT,
+    ADAPTER_FFN, /* gate and up */
+    ADAPTER_DOWN,
+    ADAPTER_PLACES
+};
+
+/* file: as lora_open gives it, for the decoder's file. */
+SHOAL_MUST_CHECK int adapter_create(struct adapter **out, const struct decoder *d,
+                                    const struct model_file *file, struct err *e);
+struct adapter *adapter_ref(struct adapter *a);
+void adapter_unref(struct adapter *a); /* NULL is fine */
+size_t adapter_bytes(const struct adapter *a);
+/* Bit p: it changes place p of some layer. */
+unsigned adapter_places(const struct adapter *a);
+
+struct adapter_rows { /* of n tokens, ADAPTER_TOKENS at most */
+    const float *x;   /* [n][x_ld]: the input */
+    size_t x_ld;
+    float *out[2]; /* [n][ld]: results of the base; [1] is only of ADAPTER_FFN: up */
+    size_t ld;
+    uint32_t n;
+};
+void adapter_apply(const struct adapter *a, uint32_t layer, enum adapter_place place, float scale,
+                   const struct adapter_rows *rows);
+
+#endif
