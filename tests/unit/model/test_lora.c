@@ -1,5 +1,5 @@
-/* test_lora.c - LoRA adapters merged into their bases and beside them: logits against PEFT, the same
- * bits from both forms of an adapter, and in every batch; see tests/data/lora/README.md. */
+/* test_lora.c - LoRA adapters merged into their bases and beside them: logits against PEFT, the
+ * same bits from both forms of an adapter, and in every batch; see tests/data/lora/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <math.h>
@@ -204,7 +204,8 @@ static void beside_logits(struct beside *b, const int *which, const float *scale
     }
 }
 
-static void check_beside(const char *name, const char *adapter)
+/* of: the reference in tests/data/lora. */
+static void check_beside(const char *name, const char *adapter, const char *of)
 {
     char path[256], peft[256], ref[256];
     struct ref_file f;
@@ -214,7 +215,7 @@ static void check_beside(const char *name, const char *adapter)
     const float whole = 1.0f;
     snprintf(path, sizeof(path), DATA "/folders/%s", name);
     snprintf(peft, sizeof(peft), DATA "/lora/%s", adapter);
-    snprintf(ref, sizeof(ref), DATA "/lora/%s.ref", name);
+    snprintf(ref, sizeof(ref), DATA "/lora/%s.ref", of);
     assert_int_equal(ref_open(&f, ref), 0);
     const struct ref_array *tokens = ref_find(&f, "tokens"), *want = ref_find(&f, "logits");
     const uint32_t n = tokens->cols;
@@ -225,7 +226,7 @@ static void check_beside(const char *name, const char *adapter)
     float *got = malloc((size_t)n * want->cols * sizeof(float));
     assert_non_null(got);
     beside_logits(&b, &first, &whole, 1, ids, n, n, got);
-    printf("%-8s error %.2e, beside its base\n", name, error_of(got, want));
+    printf("%-8s error %.2e, beside its base\n", adapter, error_of(got, want));
     assert_true(error_of(got, want) < 2e-3);
     free(got);
     beside_close(&b);
@@ -235,9 +236,10 @@ static void check_beside(const char *name, const char *adapter)
 static void test_adapters_beside_their_base_give_pefts_logits(void **state)
 {
     (void)state;
-    check_beside("llama", "llama");
-    check_beside("llama", "llama.gguf");
-    check_beside("gptneox", "gptneox");
+    check_beside("llama", "llama", "llama");
+    check_beside("llama", "llama.gguf", "llama");
+    check_beside("llama", "llama-qv", "llama-qv");
+    check_beside("gptneox", "gptneox", "gptneox");
 }
 
 /* Whatever else is computed with a sequence, on whichever kernels and threads: its bits are those
