@@ -65,6 +65,18 @@ static int copy_paths(const struct registry *r, const struct registry_slot *s,
 {
     int rc = 0;
     *out = (struct registry_parts){.n = 0};
+    if (s->base) { /* both, and how much the second adds */
+        out->paths[0] = mem_strdup(s->base->path);
+        out->paths[1] = mem_strdup(s->path);
+        out->weights[0] = 1.0;
+        out->weights[1] = s->spec.adapter_scale != 0 ? s->spec.adapter_scale : 1.0;
+        out->n = 2;
+        if (!out->paths[0] || !out->paths[1]) {
+            registry_parts_fini(out);
+            return err_set(e, SHOAL_ENOMEM, "path of a model");
+        }
+        return 0;
+    }
     if (s->spec.n_parts == 0) {
         out->paths[0] = mem_strdup(s->path);
         out->n = out->paths[0] ? 1 : 0;
