@@ -327,7 +327,7 @@ const struct config_key config_keys[] = {
     NEEDED("models[].adapters[].path", STR, offsetof(struct adapter_keys, path), LIVE,
            "A folder as PEFT writes it, or a GGUF file as llama.cpp has it."),
     ROW("models[].adapters[].scale", NUM, offsetof(struct adapter_keys, scale), "1", -1000, 1000,
-        LIVE, "Factor on what it adds; a request may ask for another."),
+        START, "Factor on what it adds; a request may ask for another."),
     ROW("models[].quality", SHARE, MODEL(facts.quality), "0", 0, 1, LIVE,
         "How good its answers are, for routes: 0 to 1, from an evaluation. 0: unknown."),
     ROW("models[].cost", NUM, MODEL(facts.cost), "0", 0, 1e9, LIVE,

@@ -200,7 +200,8 @@ struct registry_model { /* a name */
     uint32_t copy;  /* of the version; 0: the first */
     uint8_t sum[SHA256_BYTES];
     struct registry_service service; /* under the registry's lock */
-    bool gone;                       /* removed: freed when the last user leaves */
+    float preset; /* of an adapter, under the lock: its scale in requests that choose none */
+    bool gone;    /* removed: freed when the last user leaves */
     uint32_t users;
     struct confidence_calibration calibration; /* of the name's label set */
     uint64_t baseline_key;                     /* of baselines.h */
@@ -401,6 +402,7 @@ const char *registry_base_name(const struct registry_model *m, size_t *n);
  * fewer. */
 bool registry_adapter_name(struct registry *r, const char *base, uint32_t id, char *out,
                            size_t cap);
+void registry_set_preset(struct registry *r, const char *name, float scale);
 /* false: there is no such name. */
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
 /* Where the hashes of files are remembered (hash_memo.h); NULL: nowhere. */
@@ -410,7 +412,7 @@ void registry_take_memory(struct registry *r, int64_t n);
 uint64_t registry_memory_left(struct registry *r);
 const char *registry_memo_dir(const struct registry *r);
 /* The name that "NAME" stands for, which no model has: "NAME:TAG", if there is only one tag or one
- * of them is "latest". false: none. */
+ * of them is "latest"; or "MODEL:NAME", if only one model has such an adapter. false: none. */
 bool registry_find_tagged(struct registry *r, const char *name, char *out, size_t cap);
 /* All pinned models are loaded or have failed. */
 bool registry_ready(struct registry *r);

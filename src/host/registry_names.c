@@ -486,6 +486,30 @@ bool registry_adapter_name(struct registry *r, const char *base, uint32_t id, ch
     return ok;
 }
 
+void registry_set_preset(struct registry *r, const char *name, float scale)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_model *m = find_plain(r, name);
+    if (m)
+        m->preset = scale;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* The adapter of this name, whatever its base; the lock is held. */
+static const struct registry_model *find_adapter(const struct registry *r, const char *name,
+                                                 bool *several)
+{
+    const struct registry_model *found = NULL;
+    size_t n;
+    *several = false;
+    for (const struct registry_model *m = r->list; m; m = m->next)
+        if (!m->gone && registry_base_name(m, &n) && strcmp(m->name + n + 1, name) == 0) {
+            *several = found != NULL;
+            found = m;
+        }
+    return found;
+}
+
 bool registry_find_tagged(struct registry *r, const char *name, char *out, size_t cap)
 {
     const size_t n = strlen(name);
@@ -501,6 +525,8 @@ bool registry_find_tagged(struct registry *r, const char *name, char *out, size_
         if (latest)
             break;
     }
+    if (!found)
+        found = find_adapter(r, name, &several);
     bool ok = found && !several && strlen(found->name) < cap;
     if (ok)
         memcpy(out, found->name, strlen(found->name) + 1);

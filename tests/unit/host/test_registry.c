@@ -366,6 +366,8 @@ static void test_adapters_share_the_engine_of_their_base(void **state)
     assert_string_equal(name, "b:half");
     assert_false(registry_adapter_name(ms, "b", 4, name, sizeof(name)));
     assert_false(registry_find_tagged(ms, "b:one", name, sizeof(name)));
+    assert_true(registry_find_tagged(ms, "qv", name, sizeof(name)));
+    assert_string_equal(name, "b:qv");
 
     /* a base in use by an adapter stays, and goes with all of them */
     registry_put(b);
