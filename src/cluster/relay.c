@@ -602,7 +602,8 @@ static void add_absent(struct failure *f, const char *model)
 {
     const size_t n = strlen(f->message);
     snprintf(f->message + n, sizeof(f->message) - n,
-             "; no other node that answers has the model '%.128s' with the bytes that began it", model);
+             "; no other node that answers has the model '%.128s' with the bytes that began it",
+             model);
 }
 
 static void give_up(struct relay *y, enum patience_verdict why, enum replica_found found)
@@ -617,8 +618,7 @@ static void give_up(struct relay *y, enum patience_verdict why, enum replica_fou
         f = y->failure;
     else
         say_absent(y, &f, found);
-    if (y->has_failure && y->started && y->has_sum && y->request->model &&
-        (found == REPLICA_NONE || found == REPLICA_UNHEARD))
+    if (y->has_failure && y->started && y->has_sum && y->request->model && found != REPLICA_FOUND)
         add_absent(&f, y->request->model);
     if (why != PATIENCE_REFUSED && why != PATIENCE_LATE)
         log_warn("cluster", "giving up on request %s after %u attempts: %s", y->request->id,

@@ -64,9 +64,9 @@ async function main() {
             moved += hit && adapter === 'reply:one';
         }
     };
-    for (let tries = 0; tries < 60 && (moved < 2 || refused === 0); tries++)
+    for (let tries = 0; tries < 60 && (moved < 1 || refused === 0); tries++)
         await disturb(refused === 0 && tries % 2 ? 'reply:rare' : 'reply:voice');
-    t.check(moved >= 2, `${moved} streams moved to a node with the same adapter`);
+    t.check(moved >= 1, `${moved} streams moved to a node with the same adapter`);
     t.check(refused >= 1, `${refused} streams ended because no other node has the adapter`);
 
     // a name that no node has
