@@ -143,21 +143,25 @@ static void copy_rows(float *to, const struct model_file_tensor *t, uint32_t row
         model_file_row_f32(t, row0 + i, to + (size_t)i * t->dims[0]);
 }
 
-static int add_part(struct making *m, struct site *s, const struct pair *p, float *back)
+static void plan_part(const struct making *m, struct site *s, const struct pair *p)
+{
+    const uint32_t rank = (uint32_t)p->b->dims[0];
+    s->parts[s->n_parts++] = (struct part){.low_at = s->n_low,
+                                           .rank = rank,
+                                           .out = p->out,
+                                           .out_at = p->l->out_at,
+                                           .factor = (float)(m->alpha / rank)};
+    s->n_low += rank;
+}
+
+static int add_high(struct making *m, struct part *to, const struct pair *p, float *back)
 {
     const struct kern_mat *w = &m->parts.weights->mats[p->l->mat];
     const struct str name = m->parts.weights->tensors[p->l->mat]->name;
-    const uint32_t rank = (uint32_t)p->b->dims[0];
+    const uint32_t rank = to->rank;
     float *values = mem_zalloc_n((size_t)w->n_rows * rank, sizeof(*values));
     if (!values)
         return err_set(m->e, SHOAL_ENOMEM, "out of memory for the adapter's matrices");
-    struct part *to = &s->parts[s->n_parts++];
-    *to = (struct part){.low_at = s->n_low,
-                        .rank = rank,
-                        .out = p->out,
-                        .out_at = p->l->out_at,
-                        .factor = (float)(m->alpha / rank)};
-    s->n_low += rank;
     copy_rows(values, p->b, p->row0, w->n_rows);
     int rc = add_matrix(m, name, values, w->n_rows, rank, &to->b, back);
     mem_free(values);
@@ -185,7 +189,7 @@ static int add_site(struct making *m, uint32_t layer, enum adapter_place place,
 {
     struct site *s = &m->a->sites[layer * ADAPTER_PLACES + place];
     struct pair pairs[MAX_PARTS];
-    float back[MAX_PARTS], a_back = 1.0f;
+    float back = 1.0f, a_back = 1.0f;
     uint32_t n_pairs = 0;
     s->a = NO_MAT;
     for (uint32_t i = 0; i < n; i++) {
@@ -208,15 +212,17 @@ static int add_site(struct making *m, uint32_t layer, enum adapter_place place,
             return rc;
         n_pairs++;
     }
-    int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < n_pairs; i++)
-        rc = add_part(m, s, &pairs[i], &back[i]);
-    if (rc == 0 && n_pairs > 0)
-        rc = add_low(m, s, pairs, n_pairs, &a_back);
-    for (uint32_t i = 0; rc == 0 && i < n_pairs; i++)
-        s->parts[i].factor *= back[i] * a_back;
-    if (n_pairs > 0)
-        m->a->places |= 1u << place;
+    if (n_pairs == 0)
+        return 0;
+    for (uint32_t i = 0; i < n_pairs; i++)
+        plan_part(m, s, &pairs[i]);
+    /* in the order in which a pass reads them: then memory is one stream */
+    int rc = add_low(m, s, pairs, n_pairs, &a_back);
+    for (uint32_t i = 0; rc == 0 && i < n_pairs; i++) {
+        rc = add_high(m, &s->parts[i], &pairs[i], &back);
+        s->parts[i].factor *= back * a_back;
+    }
+    m->a->places |= 1u << place;
     return rc;
 }
 
