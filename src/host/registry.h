@@ -153,7 +153,6 @@ struct registry_slot {
     bool has_want_sum;
     struct registry_part *parts; /* [spec.n_parts]: copies */
     struct registry_slot *base;  /* of an adapter, whose users are the base's too; or NULL */
-    bool adapts;                 /* an adapter, also one that was lent */
     uint32_t n_names;
     /* under the registry's lock */
     enum registry_state state;
@@ -278,11 +277,9 @@ SHOAL_MUST_CHECK int registry_add(struct registry *r, const struct registry_spec
  * registry_destroy.  labels: as in registry_spec. */
 SHOAL_MUST_CHECK int registry_lend(struct registry *r, const char *name, const char *labels,
                                    struct shoal_engine *engine, struct err *e);
-/* The same for an adapter of a lent model: its name becomes "base:name".  The caller closes the
- * adapter after registry_destroy. */
-SHOAL_MUST_CHECK int registry_lend_adapter(struct registry *r, const char *name,
-                                           struct shoal_engine *engine,
-                                           struct shoal_adapter *adapter, struct err *e);
+/* Tasks of a lent model use this adapter of its engine; the caller closes it after
+ * registry_destroy. */
+void registry_lend_adapter(struct registry *r, const char *name, struct shoal_adapter *adapter);
 /* Sets the identity of a lent model: that of the files its engine was opened from. They are hashed
  * if no earlier run has done so. */
 SHOAL_MUST_CHECK int registry_identify(struct registry *r, const char *name, const char *path,

@@ -56,8 +56,7 @@ static size_t constraint_bytes(const struct registry *r)
 static void close_adapter(struct registry *r, struct registry_slot *s)
 {
     registry_detach(s);
-    if (!s->lent)
-        shoal_adapter_close(s->adapter);
+    shoal_adapter_close(s->adapter);
     s->adapter = NULL;
     s->engine = NULL;
     r->used_bytes -= s->bytes;

@@ -226,10 +226,10 @@ static struct registry_model *find_plain(struct registry *r, const char *name)
 static struct registry_model *find_for(struct registry *r, enum shoal_kind kind)
 {
     for (struct registry_model *m = r->list; m; m = m->next)
-        if (!m->gone && !m->slot->adapts && strcmp(m->task, shoal_kind_name(kind)) == 0)
+        if (!m->gone && !m->slot->base && strcmp(m->task, shoal_kind_name(kind)) == 0)
             return m;
     for (struct registry_model *m = r->list; m; m = m->next)
-        if (!m->gone && !m->slot->adapts &&
+        if (!m->gone && !m->slot->base &&
             ((m->slot->kinds & kind) || (!m->task[0] && !m->slot->kinds)))
             return m;
     return NULL;
@@ -279,7 +279,6 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
     atomic_init(&s->identity, &s->local);
     s->serial = ++r->next_serial;
     s->base = base;
-    s->adapts = base != NULL;
     s->spec = base ? base->spec : *spec;
     if (base) { /* it is loaded by the first request, if its base is not */
         s->spec.pinned = spec->pinned;
@@ -343,12 +342,12 @@ static int find_base(struct registry *r, const struct registry_spec *spec,
         return err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' of the adapter does not exist here",
                        spec->base);
     const struct registry_slot *s = m->slot;
-    if (s->adapts || s->spec.n_parts > 0 || s->spec.apart || s->spec.shard[0])
+    if (s->base || s->spec.n_parts > 0 || s->spec.apart || s->spec.shard[0])
         return err_set(e, SHOAL_EINVAL,
                        "the model '%.64s' cannot have adapters: it is %s; merge the adapter "
                        "('shoal model lora merge')",
                        spec->base,
-                       s->adapts             ? "an adapter itself"
+                       s->base               ? "an adapter itself"
                        : s->spec.n_parts > 0 ? "an average of models"
                        : s->spec.apart       ? "in a process of its own"
                                              : "divided over several nodes");
@@ -447,24 +446,18 @@ int registry_lend(struct registry *r, const char *name, const char *labels,
     return add(r, &spec, engine, e);
 }
 
-int registry_lend_adapter(struct registry *r, const char *name, struct shoal_engine *engine,
-                          struct shoal_adapter *adapter, struct err *e)
+void registry_lend_adapter(struct registry *r, const char *name, struct shoal_adapter *adapter)
 {
-    const struct registry_spec spec = {.name = name, .path = name};
-    int rc = add(r, &spec, engine, e);
     pthread_mutex_lock(&r->lock);
-    struct registry_model *m = rc == 0 ? find_plain(r, name) : NULL;
-    if (m) {
-        m->slot->adapts = true;
+    struct registry_model *m = find_plain(r, name);
+    if (m && m->slot->lent)
         m->slot->adapter = adapter;
-    }
     pthread_mutex_unlock(&r->lock);
-    return rc;
 }
 
 const char *registry_base_name(const struct registry_model *m, size_t *n)
 {
-    const char *end = m->slot->adapts ? strrchr(m->name, ':') : NULL;
+    const char *end = m->slot->base ? strrchr(m->name, ':') : NULL;
     *n = end ? (size_t)(end - m->name) : 0;
     return end ? m->name : NULL;
 }
@@ -517,7 +510,7 @@ bool registry_find_tagged(struct registry *r, const char *name, char *out, size_
     bool several = false;
     pthread_mutex_lock(&r->lock);
     for (const struct registry_model *m = r->list; m; m = m->next) {
-        if (m->gone || m->slot->adapts || strncmp(m->name, name, n) != 0 || m->name[n] != ':')
+        if (m->gone || m->slot->base || strncmp(m->name, name, n) != 0 || m->name[n] != ':')
             continue;
         bool latest = strcmp(m->name + n, ":latest") == 0;
         several = !latest && found && strcmp(found->name, m->name) != 0;

@@ -63,7 +63,7 @@ struct search {
 static void find_first(void *ctx, const struct registry_model *m)
 {
     struct search *s = ctx;
-    if (!s->first[0] && !m->slot->adapts &&
+    if (!s->first[0] && !m->slot->base &&
         ((m->slot->kinds & SHOAL_KIND_GENERATE) || strcmp(m->task, "generate") == 0))
         snprintf(s->first, sizeof(s->first), "%s", m->name);
 }
@@ -264,7 +264,7 @@ void lora_load(struct call *c)
 static void is_adapter(void *ctx, const struct registry_model *m)
 {
     struct search *s = ctx;
-    if (m->slot->adapts && strcmp(m->name, s->base) == 0)
+    if (m->slot->base && strcmp(m->name, s->base) == 0)
         s->n++;
 }
 
