@@ -321,7 +321,7 @@ const struct config_key config_keys[] = {
         "CPUs that it may use, such as `2-3` or `0,2,4-7`. Default: all."),
     ITEMS("models[].adapters", struct adapter_keys, CONFIG_MAX_ADAPTERS, take_adapter,
           "LoRA adapters beside the model, which requests choose by the name MODEL:ADAPTER "
-          "(docs/MODELS.md)."),
+          "(docs/ADAPTERS.md)."),
     NEEDED("models[].adapters[].name", STR, offsetof(struct adapter_keys, name), LIVE,
            "What follows the model's name and a colon."),
     NEEDED("models[].adapters[].path", STR, offsetof(struct adapter_keys, path), LIVE,

@@ -41,6 +41,8 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
         return rc;
     if (o->adapter && o->adapter->engine != en)
         return err_set(e, SHOAL_EINVAL, "the adapter was opened for another engine");
+    if (!o->adapter && o->adapter_scale != 0)
+        return err_set(e, SHOAL_EINVAL, "adapter_scale is for models with an adapter");
     if (!(fabs(o->adapter_scale) <= ENGINE_ADAPTER_MAX_SCALE))
         return err_set(e, SHOAL_EINVAL, "adapter_scale is %g, expected -%g to %g", o->adapter_scale,
                        ENGINE_ADAPTER_MAX_SCALE, ENGINE_ADAPTER_MAX_SCALE);

@@ -205,6 +205,10 @@ static void test_what_is_refused(void **state)
         .size = sizeof(o), .tokens = &one, .n_tokens = 1, .max_tokens = 1, .adapter = a};
     assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EINVAL);
     assert_non_null(strstr(e.msg, "another engine"));
+    o.adapter = NULL;
+    o.adapter_scale = 0.5;
+    assert_int_equal(shoal_task_submit(other, &o, &t, &e), SHOAL_EINVAL);
+    o.adapter = a;
     o.adapter_scale = 1e9;
     assert_int_equal(shoal_task_submit(other, &o, &t, &e), SHOAL_EINVAL);
     assert_non_null(strstr(e.msg, "adapter_scale"));
