@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "format/model_open.h"
 #include "model/adapter.h"
+#include "model/adapter_make.h"
 #include "model/decoder.h"
 
 enum { MAX_SEQUENCES = 64, MAX_STEPS = 1000, CONTEXT = 256, WAYS = 3 };
@@ -71,7 +72,7 @@ static struct adapter *make(const struct decoder *d, const struct model_file *ba
             add_matrix(m, name, 'b', t->dims[1], rank, seed + 2 * i + 1);
         }
     }
-    if (adapter_create(&a, d, m, &e) < 0)
+    if (adapter_make(&a, d, m, &e) < 0)
         die("adapter", &e);
     model_file_close(m);
     return a;

@@ -5,22 +5,15 @@
  * scale * B A x added.  The sums have the order of the kernels' products (kern.h), so a token's
  * result does not depend on the others of its batch, the kernel set or the threads.
  *
- * Thread:    immutable once created; any thread may apply it.
- * Ownership: counted references; the last adapter_unref frees it.  It does not need the file, nor
- *            the decoder, after create.
- * Failure:   SHOAL_EFORMAT (matrices that do not fit, by name), SHOAL_EUNSUPPORTED (a tensor that
- *            cannot be adapted this way), SHOAL_ENOMEM; then *out is NULL. */
+ * Thread:    immutable once made (adapter_make.h); any thread may apply it.
+ * Ownership: counted references; the last adapter_unref frees it. */
 #ifndef SHOAL_MODEL_ADAPTER_H
 #define SHOAL_MODEL_ADAPTER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
-#include "format/model_file.h"
-
 struct adapter;
-struct decoder;
 
 #define ADAPTER_MAX_RANK 256u
 #define ADAPTER_TOKENS 16u /* at most, of one call of adapter_apply */
@@ -34,9 +27,6 @@ enum adapter_place {
     ADAPTER_PLACES
 };
 
-/* file: as lora_open gives it, for the decoder's file. */
-SHOAL_MUST_CHECK int adapter_create(struct adapter **out, const struct decoder *d,
-                                    const struct model_file *file, struct err *e);
 struct adapter *adapter_ref(struct adapter *a);
 void adapter_unref(struct adapter *a); /* NULL is fine */
 size_t adapter_bytes(const struct adapter *a);

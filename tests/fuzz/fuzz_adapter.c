@@ -9,6 +9,7 @@
 #include "format/convert/lora.h"
 #include "format/model_open.h"
 #include "model/adapter.h"
+#include "model/adapter_make.h"
 #include "model/decoder.h"
 #include "support/fuzz_note.h"
 
@@ -60,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     int rc = lora_open(&file, path, base, &e);
     if (rc == 0)
-        rc = adapter_create(&a, decoder, file, &e);
+        rc = adapter_make(&a, decoder, file, &e);
     const char *text = strncmp(e.msg, path, strlen(path)) == 0 ? e.msg + strlen(path) : e.msg;
     FUZZ_NOTE("%d %s", rc, rc < 0 ? text : "");
     if (rc == 0)

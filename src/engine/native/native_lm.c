@@ -2,7 +2,7 @@
 #include "engine/native/native_lm.h"
 
 #include "base/thread/crew.h"
-#include "model/adapter.h"
+#include "model/adapter_make.h"
 
 struct passes {
     lm_next_fn next;
@@ -38,7 +38,7 @@ static void native_urgency(void *impl, int32_t priority, uint64_t deadline_ns)
 static int native_adapt(const void *impl, struct adapter **out, const struct model_file *file,
                         struct err *e)
 {
-    return adapter_create(out, impl, file, e);
+    return adapter_make(out, impl, file, e);
 }
 
 static void native_close(void *impl)

@@ -17,6 +17,7 @@
 #include "format/gguf.h"
 #include "format/model_open.h"
 #include "model/adapter.h"
+#include "model/adapter_make.h"
 #include "model/decoder.h"
 #include "support/ref_file.h"
 
@@ -159,7 +160,7 @@ static void beside_open(struct beside *b, const char *base, const char *const ad
     for (int i = 0; i < 2 && adapters[i]; i++) {
         struct model_file *file;
         if (lora_open(&file, adapters[i], b->base, &e) < 0 ||
-            adapter_create(&b->adapters[i], b->d, file, &e) < 0)
+            adapter_make(&b->adapters[i], b->d, file, &e) < 0)
             fail_msg("%s: %s", adapters[i], e.msg);
         model_file_close(file); /* it is not needed any more */
     }
@@ -295,7 +296,7 @@ static void test_adapters_of_another_base_are_not_put_beside(void **state)
     struct err e = {0};
     beside_open(&b, DATA "/folders/llama3", (const char *const[]){NULL, NULL}, NULL, 1);
     assert_int_equal(lora_open(&file, DATA "/lora/llama.gguf", b.base, &e), 0);
-    assert_int_equal(adapter_create(&a, b.d, file, &e), SHOAL_EFORMAT);
+    assert_int_equal(adapter_make(&a, b.d, file, &e), SHOAL_EFORMAT);
     assert_null(a);
     assert_non_null(strstr(e.msg, "which do not fit"));
     model_file_close(file);

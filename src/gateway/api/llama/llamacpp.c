@@ -352,7 +352,7 @@ static void complete(struct call *c, bool infill)
     bool ok = llamacpp_read(r, &shape, c->json, infill, c->lenient, &e) == 0;
     if (!ok)
         call_fail_fields(c, &e);
-    if (ok && lora_choose(c, r, &shape.lora) && door_enter_more(c, shape.n_prompts))
+    if (ok && lora_api_choose(c, r, &shape.lora) && door_enter_more(c, shape.n_prompts))
         run(c, r, &shape, &completion);
     else
         flow_give_request(&c->gl->flow, r);

@@ -6,7 +6,7 @@
 #define SHOAL_GATEWAY_API_LLAMA_LLAMACPP_H
 
 #include "flow/request.h"
-#include "gateway/api/llama/lora.h"
+#include "gateway/api/llama/lora_api.h"
 #include "gateway/fields.h"
 
 struct call;

@@ -286,7 +286,7 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
                                      .id_slot = b->id_slot};
     int rc = read_response_fields(r, shape, b->response_fields, e);
     if (rc == 0)
-        rc = lora_read(&shape->lora, b->lora, e);
+        rc = lora_api_read(&shape->lora, b->lora, e);
     if (rc == 0)
         rc = prompt_read_stop(r, b->stop, e);
     r->no_cache |= g->n_stop > 0; /* a cached answer does not record why it ended */

@@ -1,5 +1,5 @@
-/* lora.c - see lora.h. */
-#include "gateway/api/llama/lora.h"
+/* lora_api.c - see lora_api.h. */
+#include "gateway/api/llama/lora_api.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #define MAX_SCALE 1000.0
 #define NAME_BYTES 256u
 
-int lora_read(struct lora_choice *out, const cJSON *list, struct fields_error *e)
+int lora_api_read(struct lora_choice *out, const cJSON *list, struct fields_error *e)
 {
     const cJSON *one;
     *out = (struct lora_choice){.id = -1};
@@ -109,7 +109,7 @@ static void search(struct call *c, struct search *s, const char *base)
         registry_each(all, look, s);
 }
 
-bool lora_choose(struct call *c, struct request *r, const struct lora_choice *x)
+bool lora_api_choose(struct call *c, struct request *r, const struct lora_choice *x)
 {
     char name[NAME_BYTES];
     struct search s = {.n = 0};
@@ -131,7 +131,7 @@ bool lora_choose(struct call *c, struct request *r, const struct lora_choice *x)
     return true;
 }
 
-void lora_list(struct call *c)
+void lora_api_list(struct call *c)
 {
     struct json_out j = json_out_make(&c->out);
     struct search s = {.j = &j};
@@ -141,7 +141,7 @@ void lora_list(struct call *c)
     call_json(c, 200);
 }
 
-void lora_set(struct call *c)
+void lora_api_set(struct call *c)
 {
     struct fields_error fe = {{0}, {0}, NULL};
     struct registry *all = c->gl->gw->registry;
@@ -149,7 +149,7 @@ void lora_set(struct call *c)
     struct search s = {.n = 0};
     char name[NAME_BYTES];
     cJSON *body = cJSON_ParseWithLength(c->req->body, c->req->body_bytes);
-    int rc = body ? lora_read(&x, body, &fe)
+    int rc = body ? lora_api_read(&x, body, &fe)
                   : fields_fail(&fe, "lora", "invalid_json",
                                 "the body must be a list such as [{\"id\": 0, \"scale\": 0.5}]");
     cJSON_Delete(body);
@@ -178,20 +178,22 @@ struct load {
 };
 #define AT(member) offsetof(struct load, member)
 
-const struct field lora_load_fields[] = {
+const struct field lora_api_load_fields[] = {
     {"lora_name", FIELD_STR, AT(name), 0, 0, "its name, with or without MODEL: before it", NULL},
     {"lora_path", FIELD_STR, AT(path), 0, 0, "a folder of PEFT's, or a GGUF file", NULL},
     {"base_model_name", FIELD_STR, AT(base), 0, 0, "the model it belongs to; default: the first",
      NULL},
     {"scale", FIELD_NUM, AT(scale), -1000, 1000, "factor on what it adds", NULL},
 };
-const size_t lora_n_load_fields = sizeof(lora_load_fields) / sizeof(lora_load_fields[0]);
-const struct field lora_unload_fields[] = {
+const size_t lora_api_n_load_fields =
+    sizeof(lora_api_load_fields) / sizeof(lora_api_load_fields[0]);
+const struct field lora_api_unload_fields[] = {
     {"lora_name", FIELD_STR, AT(name), 0, 0, "its name, with or without MODEL: before it", NULL},
     {"base_model_name", FIELD_STR, AT(base), 0, 0, "the model it belongs to; default: the first",
      NULL},
 };
-const size_t lora_n_unload_fields = sizeof(lora_unload_fields) / sizeof(lora_unload_fields[0]);
+const size_t lora_api_n_unload_fields =
+    sizeof(lora_api_unload_fields) / sizeof(lora_api_unload_fields[0]);
 
 /* The full name, and the length of its base's.  false: the call was answered. */
 static bool full_name(struct call *c, const struct load *b, char out[NAME_BYTES], size_t *n_base)
@@ -220,14 +222,15 @@ static bool full_name(struct call *c, const struct load *b, char out[NAME_BYTES]
     return true;
 }
 
-void lora_load(struct call *c)
+void lora_api_load(struct call *c)
 {
     struct load b = {.scale = 1};
     struct fields_error fe = {{0}, {0}, NULL};
     struct err e = {0};
     char name[NAME_BYTES], base[NAME_BYTES], *path = NULL;
     size_t n_base;
-    int rc = fields_read(lora_load_fields, lora_n_load_fields, c->json, &b, c->lenient, &fe);
+    int rc =
+        fields_read(lora_api_load_fields, lora_api_n_load_fields, c->json, &b, c->lenient, &fe);
     if (rc == 0 && (!b.path || !b.path[0]))
         rc = fields_fail(&fe, "lora_path", "missing_required_parameter", "'lora_path' is required");
     if (rc == 0 && b.scale == 0)
@@ -268,14 +271,15 @@ static void is_adapter(void *ctx, const struct registry_model *m)
         s->n++;
 }
 
-void lora_unload(struct call *c)
+void lora_api_unload(struct call *c)
 {
     struct load b = {.name = NULL};
     struct fields_error fe = {{0}, {0}, NULL};
     struct err e = {0};
     char name[NAME_BYTES];
     size_t n_base;
-    if (fields_read(lora_unload_fields, lora_n_unload_fields, c->json, &b, c->lenient, &fe) < 0) {
+    if (fields_read(lora_api_unload_fields, lora_api_n_unload_fields, c->json, &b, c->lenient,
+                    &fe) < 0) {
         call_fail_fields(c, &fe);
         return;
     }
