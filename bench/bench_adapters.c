@@ -133,7 +133,7 @@ static void measure(struct decoder *d, const struct model_file *base, bool all, 
            100 * (median[1] / median[0] - 1), median[2], 100 * (median[2] / median[0] - 1),
            (double)bytes / 1e6);
     for (uint32_t i = 0; i < n; i++)
-        adapter_unref(list[i]);
+        adapter_destroy(list[i]);
 }
 
 static uint32_t number(int argc, char **argv, int i, uint32_t usual, uint32_t most)

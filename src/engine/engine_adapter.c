@@ -71,7 +71,7 @@ void shoal_adapter_close(struct shoal_adapter *a)
     /* acq_rel: whoever frees it sees the end of all reading */
     if (!a || atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) != 1)
         return;
-    adapter_unref(a->matrices);
+    adapter_destroy(a->matrices);
     mem_free(a);
 }
 

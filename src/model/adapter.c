@@ -6,16 +6,9 @@
 
 #define BLOCK_ROWS 256u /* of a result, computed at a time; whole tiles */
 
-struct adapter *adapter_ref(struct adapter *a)
+void adapter_destroy(struct adapter *a)
 {
-    atomic_fetch_add_explicit(&a->refs, 1, memory_order_relaxed);
-    return a;
-}
-
-void adapter_unref(struct adapter *a)
-{
-    /* acq_rel: whoever frees it sees the end of all reading */
-    if (!a || atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) != 1)
+    if (!a)
         return;
     weights_fini(&a->weights);
     mem_free(a->sites);

@@ -6,7 +6,7 @@
  * result does not depend on the others of its batch, the kernel set or the threads.
  *
  * Thread:    immutable once made (adapter_make.h); any thread may apply it.
- * Ownership: counted references; the last adapter_unref frees it. */
+ * Ownership: whoever made it destroys it, when no pass can read it any more. */
 #ifndef SHOAL_MODEL_ADAPTER_H
 #define SHOAL_MODEL_ADAPTER_H
 
@@ -27,8 +27,7 @@ enum adapter_place {
     ADAPTER_PLACES
 };
 
-struct adapter *adapter_ref(struct adapter *a);
-void adapter_unref(struct adapter *a); /* NULL is fine */
+void adapter_destroy(struct adapter *a); /* NULL is fine */
 size_t adapter_bytes(const struct adapter *a);
 /* Bit p: it changes place p of some layer. */
 unsigned adapter_places(const struct adapter *a);

@@ -4,8 +4,6 @@
 #ifndef SHOAL_MODEL_ADAPTER_INT_H
 #define SHOAL_MODEL_ADAPTER_INT_H
 
-#include <stdatomic.h>
-
 #include "model/adapter.h"
 #include "model/weights.h"
 
@@ -25,7 +23,6 @@ struct adapter_site {
 };
 
 struct adapter {
-    _Atomic uint32_t refs;
     const struct kern_ops *k;
     struct weights weights;
     struct adapter_site *sites; /* [n_layers][ADAPTER_PLACES] */

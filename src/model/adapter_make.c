@@ -264,7 +264,6 @@ int adapter_make(struct adapter **out, const struct decoder *d, const struct mod
     m.a = mem_zalloc(sizeof(*m.a));
     if (!m.a)
         return err_set(e, SHOAL_ENOMEM, "out of memory for an adapter");
-    atomic_init(&m.a->refs, 1);
     m.a->k = decoder_kernels(d);
     m.a->n_layers = m.parts.c->n_layers;
     weights_init(&m.a->weights, &m.a->k->layout);
@@ -272,7 +271,7 @@ int adapter_make(struct adapter **out, const struct decoder *d, const struct mod
     model_file_close(m.made);
     mem_free(m.used);
     if (rc < 0) {
-        adapter_unref(m.a);
+        adapter_destroy(m.a);
         return rc;
     }
     *out = m.a;

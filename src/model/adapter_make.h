@@ -1,7 +1,7 @@
 /* adapter_make.h - makes an adapter of a file's matrices, for the decoder that it belongs to.
  *
  * Thread:    any: what it reads of the decoder does not change.
- * Ownership: the caller gets the first reference: adapter_unref.  Neither the file nor the decoder
+ * Ownership: the adapter belongs to the caller: adapter_destroy.  Neither the file nor the decoder
  *            is needed afterwards.
  * Failure:   SHOAL_EFORMAT (matrices that do not fit, by name), SHOAL_EUNSUPPORTED (a tensor that
  *            cannot be adapted this way), SHOAL_ENOMEM; then *out is NULL. */

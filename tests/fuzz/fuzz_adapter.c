@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_NOTE("%d %s", rc, rc < 0 ? text : "");
     if (rc == 0)
         apply(a);
-    adapter_unref(a);
+    adapter_destroy(a);
     model_file_close(file);
     return 0;
 }

@@ -174,7 +174,7 @@ static void beside_close(struct beside *b)
 {
     decoder_destroy(b->d);
     for (int i = 0; i < 2; i++)
-        adapter_unref(b->adapters[i]);
+        adapter_destroy(b->adapters[i]);
     mem_pages_free(b->kv, b->kv_bytes);
     model_file_close(b->base);
 }
