@@ -32,6 +32,7 @@ N_TOKENS = 24
 ADAPTERS = {
     "llama": ("llama", dict(r=4, lora_alpha=6, target_modules=["q_proj", "k_proj", "v_proj", "o_proj",
                                                               "gate_proj", "down_proj"])),
+    "llama-qv": ("llama", dict(r=8, lora_alpha=16, target_modules=["q_proj", "v_proj"])),
     "gptneox": ("gptneox", dict(r=3, lora_alpha=4, use_rslora=True,
                                 target_modules=["query_key_value", "dense_h_to_4h"])),
 }

@@ -142,6 +142,28 @@ SHOAL_API int shoal_engine_info(const struct shoal_engine *engine, struct shoal_
 SHOAL_API const char *shoal_engine_metadata(const struct shoal_engine *engine, const char *key,
                                             size_t *n);
 
+/* ---- adapters -------------------------------------------------------------------------------
+ * A LoRA adapter beside the model: each task chooses one, or none, and tasks with different ones
+ * are computed together (shoal_task_opts.adapter).
+ *
+ * Thread:    any, also while tasks run.
+ * Ownership: open gives, close takes back (NULL is fine), before the engine is closed; tasks that
+ *            were submitted with it keep what they need.
+ * Failure:   SHOAL_EIO, SHOAL_EFORMAT (no adapter, or not one of this model), SHOAL_EUNSUPPORTED
+ * (it
+ *            does more than add matrices of a low rank, or the engine is not the native one),
+ *            SHOAL_ENOMEM. */
+
+struct shoal_adapter;
+
+/* path: a GGUF file as llama.cpp has it, or a folder as PEFT writes it.  scale: factor on what it
+ * adds; 0: 1. */
+SHOAL_API int shoal_adapter_open(struct shoal_adapter **out, struct shoal_engine *engine,
+                                 const char *path, double scale, struct shoal_error *err);
+SHOAL_API void shoal_adapter_close(struct shoal_adapter *adapter);
+/* Memory that it takes. */
+SHOAL_API size_t shoal_adapter_bytes(const struct shoal_adapter *adapter);
+
 /* ---- text ----------------------------------------------------------------------------------- */
 
 #define SHOAL_TEXT_ADD_SPECIAL 1u   /* tokenize: add BOS and the like, as the model asks */

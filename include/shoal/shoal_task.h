@@ -176,6 +176,10 @@ struct shoal_task_opts { /* zero means default */
     /* With context_shift: this many of the first tokens stay, in whole pages and at most half of
      * the context; 0: the prompt, at most a quarter. */
     uint64_t keep_tokens;
+    /* An adapter of this engine (shoal_adapter_open), or NULL: the model alone.  Prefixes are
+     * cached for each adapter and scale apart. */
+    const struct shoal_adapter *adapter;
+    double adapter_scale; /* in place of the adapter's own; 0: that */
 };
 
 struct shoal_task;

@@ -598,6 +598,15 @@ static void say_absent(const struct relay *y, struct failure *f, enum replica_fo
     }
 }
 
+/* The answer has begun, and nobody else can go on with it. */
+static void add_absent(struct failure *f, const char *model)
+{
+    const size_t n = strlen(f->message);
+    snprintf(f->message + n, sizeof(f->message) - n,
+             "; no other node that answers has the model '%.128s' with the bytes that began it",
+             model);
+}
+
 static void give_up(struct relay *y, enum patience_verdict why, enum replica_found found)
 {
     struct failure f;
@@ -610,6 +619,8 @@ static void give_up(struct relay *y, enum patience_verdict why, enum replica_fou
         f = y->failure;
     else
         say_absent(y, &f, found);
+    if (y->has_failure && y->started && y->has_sum && y->request->model && found != REPLICA_FOUND)
+        add_absent(&f, y->request->model);
     if (why != PATIENCE_REFUSED && why != PATIENCE_LATE)
         log_warn("cluster", "giving up on request %s after %u attempts: %s", y->request->id,
                  y->n_attempts, patience_text(why));

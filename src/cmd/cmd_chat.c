@@ -34,6 +34,8 @@ cmd_fn cmd_chat;
 
 static const struct opts_def defs[] = {
     {"system", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "system message"},
+    {"lora", 0, OPTS_TEXT, "PATH", NULL, 0, 0,
+     "with this LoRA adapter: a folder as PEFT writes it, or a GGUF file"},
     {"max-tokens", 'n', OPTS_UINT, "N", "1024", 0, 16777216,
      "maximum tokens per answer; 0: until the context is full"},
     {"stop", 0, OPTS_LIST, "TEXT", NULL, 0, 0, "stop an answer before this text; may be repeated"},
@@ -605,7 +607,9 @@ static int start(struct dialog *c)
     if (rc != CMD_OK)
         return rc;
     if (local_open(&c->local, &e) < 0 ||
-        local_lend(&c->local, opts_text(c->o, "model"), NULL, c->engine, &e) < 0)
+        local_lend(&c->local, opts_text(c->o, "model"), NULL, c->engine, &e) < 0 ||
+        local_adapt(&c->local, opts_text(c->o, "model"), opts_text(c->o, "lora"), c->engine, &e) <
+            0)
         return cmd_fail(c->o->page, "%s", e.msg);
     shoal_engine_info(c->engine, &info);
     conversation_init(&c->conv, c->engine);

@@ -23,6 +23,8 @@ cmd_fn cmd_generate;
 
 static const struct opts_def defs[] = {
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the prompt from FILE; - means stdin"},
+    {"lora", 0, OPTS_TEXT, "PATH", NULL, 0, 0,
+     "with this LoRA adapter: a folder as PEFT writes it, or a GGUF file"},
     {"tokens", 0, OPTS_TEXT, "IDS", NULL, 0, 0, "the prompt as token ids: 1,2,3"},
     {"continued", 0, OPTS_UINT, "N", "0", 0, 16777216,
      "treat the last N prompt tokens as generated: penalties count them"},
@@ -528,7 +530,8 @@ static int run(const struct opts *o, struct generation *g, const struct sampling
     g->engine = engine;
     rc = tokenize_prompt(o, engine, p);
     if (rc == CMD_OK &&
-        (local_open(&l, &e) < 0 || local_lend(&l, opts_text(o, "model"), NULL, engine, &e) < 0))
+        (local_open(&l, &e) < 0 || local_lend(&l, opts_text(o, "model"), NULL, engine, &e) < 0 ||
+         local_adapt(&l, opts_text(o, "model"), opts_text(o, "lora"), engine, &e) < 0))
         rc = cmd_fail(o->page, "%s", e.msg);
     if (rc == CMD_OK && opts_flag(o, "echo") && g->mode == MODE_TEXT)
         stream_put(&g->stream, buf_str(&p->text), p->text.len);

@@ -58,6 +58,7 @@ void config_unref(struct config *c)
         mem_free((char *)(uintptr_t)c->models[i].labels);
         mem_free((char *)(uintptr_t)c->models[i].card);
         mem_free((char *)(uintptr_t)c->models[i].pack);
+        mem_free((char *)(uintptr_t)c->models[i].base);
     }
     router_table_fini(&c->router);
     config_things_fini(&c->things);

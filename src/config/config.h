@@ -29,7 +29,8 @@
 #include "wire/yaml_in.h"
 
 #define CONFIG_MAX_LISTEN 8u
-#define CONFIG_MAX_MODELS 64u
+#define CONFIG_MAX_MODELS 256u  /* with their adapters */
+#define CONFIG_MAX_ADAPTERS 64u /* of a model */
 #define CONFIG_MAX_ROUTES 64u
 #define CONFIG_MAX_RULES 64u /* rules per route */
 #define CONFIG_MAX_KEYS 256u
@@ -205,6 +206,11 @@ SHOAL_MUST_CHECK int config_add_model(struct config *c, const struct registry_sp
 SHOAL_MUST_CHECK int config_add_model_dir(struct config *c, const char *folder, struct err *e);
 /* "NAME=PATH", or a path whose file name is the name. */
 SHOAL_MUST_CHECK int config_add_model_arg(struct config *c, const char *arg, struct err *e);
+/* A LoRA adapter beside a model that was added before: the model BASE:NAME. */
+SHOAL_MUST_CHECK int config_add_adapter(struct config *c, const char *base, const char *name,
+                                        const char *path, double scale, struct err *e);
+/* "BASE:NAME=PATH", or "NAME=PATH" for the first model. */
+SHOAL_MUST_CHECK int config_add_adapter_arg(struct config *c, const char *arg, struct err *e);
 /* The models of a folder with a models.json; NULL: where pack_open looks. */
 SHOAL_MUST_CHECK int config_add_pack(struct config *c, const char *folder, bool pinned,
                                      struct err *e);

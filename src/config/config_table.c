@@ -3,6 +3,7 @@
  * To add a key: a member in config (or in the struct of its list, below) and a row here.  Then
  * regenerate docs/CONFIG.md: `shoal config reference > docs/CONFIG.md`. */
 #include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/ascii.h"
@@ -17,8 +18,20 @@
 
 /* ---- models ---- */
 
+struct adapter_keys {
+    char *name, *path;
+    double scale;
+};
+
+struct model_adapter {
+    char name[64], path[PATH_MAX];
+    double scale;
+};
+
 struct model_keys {
     struct registry_spec spec;
+    struct model_adapter adapters[CONFIG_MAX_ADAPTERS];
+    uint32_t n_adapters;
     char *name, *path, *task, *labels, *cpus, *calibration, *shard;
     uint32_t kv, drafts, isolation, cache, nice; /* which choice, but for nice */
     bool lazy;
@@ -47,6 +60,22 @@ static bool read_cpus(const char *text, uint64_t *bits, size_t n_bits)
         p = *end ? end + 1 : end;
     }
     return p != text;
+}
+
+static int take_adapter(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    const struct adapter_keys *k = item;
+    struct model_keys *of = parent;
+    struct model_adapter *to = &of->adapters[of->n_adapters];
+    if (strlen(k->name) >= sizeof(to->name) || strlen(k->path) >= sizeof(to->path))
+        return yaml_in_fail(r, at, "the name or path of an adapter is too long");
+    if (k->scale == 0)
+        return yaml_in_fail(r, at, "an adapter with a scale of 0 adds nothing");
+    memcpy(to->name, k->name, strlen(k->name) + 1);
+    memcpy(to->path, k->path, strlen(k->path) + 1);
+    to->scale = k->scale;
+    of->n_adapters++;
+    return 0;
 }
 
 static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
@@ -85,6 +114,9 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     int rc = config_routes_know(&c->router, k->name, &k->facts, &inner);
     if (rc == 0)
         rc = config_add_model(c, &k->spec, &inner);
+    for (uint32_t i = 0; rc == 0 && i < k->n_adapters; i++)
+        rc = config_add_adapter(c, k->name, k->adapters[i].name, k->adapters[i].path,
+                                k->adapters[i].scale, &inner);
     if (rc == SHOAL_ENOMEM)
         return err_set(r->e, rc, "%s: %s", r->name, inner.msg);
     return rc < 0 ? yaml_in_fail(r, at, "%.200s", inner.msg) : 0;
@@ -291,6 +323,15 @@ const struct config_key config_keys[] = {
         "Niceness of that process, 0 to 19. Default: 0."),
     ROW("models[].cpus", STR, MODEL(cpus), NULL, 0, 0, START,
         "CPUs that it may use, such as `2-3` or `0,2,4-7`. Default: all."),
+    ITEMS("models[].adapters", struct adapter_keys, CONFIG_MAX_ADAPTERS, take_adapter,
+          "LoRA adapters beside the model, which requests choose by the name MODEL:ADAPTER "
+          "(docs/ADAPTERS.md)."),
+    NEEDED("models[].adapters[].name", STR, offsetof(struct adapter_keys, name), LIVE,
+           "What follows the model's name and a colon."),
+    NEEDED("models[].adapters[].path", STR, offsetof(struct adapter_keys, path), LIVE,
+           "A folder as PEFT writes it, or a GGUF file as llama.cpp has it."),
+    ROW("models[].adapters[].scale", NUM, offsetof(struct adapter_keys, scale), "1", -1000, 1000,
+        START, "Factor on what it adds; a request may ask for another."),
     ROW("models[].quality", SHARE, MODEL(facts.quality), "0", 0, 1, LIVE,
         "How good its answers are, for routes: 0 to 1, from an evaluation. 0: unknown."),
     ROW("models[].cost", NUM, MODEL(facts.cost), "0", 0, 1e9, LIVE,

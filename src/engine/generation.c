@@ -1,4 +1,5 @@
 /* generation.c - submitting generations to an engine.  Any thread. */
+#include <math.h>
 #include <string.h>
 
 #include "base/arg.h"
@@ -6,6 +7,7 @@
 #include "base/mem.h"
 #include "base/plural.h"
 #include "base/sized.h"
+#include "engine/engine_adapter.h"
 #include "engine/engine_state.h"
 #include "engine/estimate.h"
 #include "engine/kinds.h"
@@ -37,6 +39,13 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
         rc = task_check_weight(o->weight, e);
     if (rc < 0)
         return rc;
+    if (o->adapter && o->adapter->engine != en)
+        return err_set(e, SHOAL_EINVAL, "the adapter was opened for another engine");
+    if (!o->adapter && o->adapter_scale != 0)
+        return err_set(e, SHOAL_EINVAL, "adapter_scale is for models with an adapter");
+    if (!(fabs(o->adapter_scale) <= ENGINE_ADAPTER_MAX_SCALE))
+        return err_set(e, SHOAL_EINVAL, "adapter_scale is %g, expected -%g to %g", o->adapter_scale,
+                       ENGINE_ADAPTER_MAX_SCALE, ENGINE_ADAPTER_MAX_SCALE);
     if (!o->tokens || o->n_tokens == 0)
         return err_set(e, SHOAL_EINVAL, "the prompt is empty");
     if (o->n_continued > o->n_tokens)
@@ -124,7 +133,11 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->deadline_ns = o->deadline_ns;
     t->priority = o->priority;
     t->client_id = o->client;
-    t->scope = o->shared_prefix ? 0 : o->client;
+    if (o->adapter) {
+        t->adapter = engine_adapter_ref(o->adapter);
+        t->adapter_scale = engine_adapter_scale(o->adapter, o->adapter_scale);
+    }
+    t->scope = engine_adapter_scope(o->shared_prefix ? 0 : o->client, t->adapter, t->adapter_scale);
     t->weight = task_weight(o->client, o->weight);
     t->event = o->event;
     t->event_ctx = o->event_ctx;

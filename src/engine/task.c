@@ -9,6 +9,7 @@
 void task_destroy(struct shoal_task *t)
 {
     job_destroy(t->job);
+    shoal_adapter_close(t->adapter);
     text_out_fini(&t->text);
     constraint_unref(t->constraint.c);
     mem_free(t->tokens);

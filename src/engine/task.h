@@ -43,7 +43,9 @@ struct shoal_task {
     double predicted_ns; /* from submit to the end; 0: no prediction */
     int32_t priority;
     uint64_t client_id;
-    uint64_t scope;             /* of cached prefixes, see kv_pages.h */
+    uint64_t scope;                /* of cached prefixes, see kv_pages.h */
+    struct shoal_adapter *adapter; /* a reference; NULL: none */
+    float adapter_scale;
     float weight;               /* of its client, above 0 */
     struct fair_client *client; /* from queue_submit to queue_done */
     shoal_event_fn event;

@@ -111,6 +111,9 @@ struct request_generate {
     bool fresh_prefix;   /* the same; and the answer is not taken from a cache */
     bool no_shift;       /* see struct shoal_task_opts */
     uint32_t keep_tokens;
+    /* Of a model that is an adapter: how much it adds, in place of its own scale; 0: that.  Refused
+     * by other models. */
+    float adapter_scale;
 };
 
 struct request_input {

@@ -163,6 +163,8 @@ static void add_here(void *ctx, const struct registry_model *m)
     struct router_candidate c = {.state = state_of(m->slot->state), .context = m->slot->n_ctx};
     if (m->slot->spec.n_parts > 0) /* a route of its own */
         return;
+    if (m->slot->base && g->route->n_models == 0) /* used only where it is named */
+        return;
     /* its kinds are known once it was loaded */
     if (m->slot->kinds ? !(m->slot->kinds & g->kind) : g->route->n_models == 0)
         return;

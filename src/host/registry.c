@@ -63,13 +63,16 @@ void registry_destroy(struct registry *r)
         r->list = m->next;
         registry_model_free(m);
     }
+    for (struct registry_slot *s = r->slots; s; s = s->next) /* before their engines */
+        if (s->base)
+            shoal_adapter_close(s->adapter);
     while (r->slots) {
         struct registry_slot *s = r->slots;
         r->slots = s->next;
         registry_detach(s);
         if (s->spec.apart && s->state == REGISTRY_READY)
             r->opts.apart->close(r->opts.apart->ctx, s->serial);
-        if (!s->lent)
+        if (!s->lent && !s->base)
             shoal_engine_close(s->engine);
         registry_slot_free(s);
     }

@@ -111,6 +111,12 @@ struct registry_spec { /* from the configuration; strings are copied */
      * looked up at load time, and path is only a unique name. */
     const struct registry_part *parts;
     uint32_t n_parts; /* 0: not an average */
+    /* The model is this one, another name without a sum, with the LoRA adapter at `path`: it has
+     * the engine of its base, which is loaded with it and stays while the adapter is in use, and
+     * most of its settings; and an identity of its own, by the bytes of both and the scale.  NULL:
+     * not an adapter. */
+    const char *base;
+    double adapter_scale; /* 0: 1 */
 };
 
 /* Data about a model loaded in another process. */
@@ -148,12 +154,14 @@ struct registry_slot {
     uint8_t want_sum[SHA256_BYTES]; /* sum that the content must have; valid with has_want_sum */
     bool has_want_sum;
     struct registry_part *parts; /* [spec.n_parts]: copies */
+    struct registry_slot *base;  /* of an adapter, whose users are the base's too; or NULL */
     uint32_t n_names;
     /* under the registry's lock */
     enum registry_state state;
     bool want_unload, want_load; /* want_load: load it again once it is closed */
     bool lent;                   /* the engine is the caller's */
-    struct shoal_engine *engine;
+    struct shoal_engine *engine; /* of an adapter: the base's */
+    struct shoal_adapter *adapter;
     void *attached; /* see registry_attach; freed before the engine is closed */
     void (*detach)(void *attached);
     unsigned kinds; /* enum shoal_kind; 0 until it was loaded once */
@@ -193,7 +201,8 @@ struct registry_model { /* a name */
     uint32_t copy;  /* of the version; 0: the first */
     uint8_t sum[SHA256_BYTES];
     struct registry_service service; /* under the registry's lock */
-    bool gone;                       /* removed: freed when the last user leaves */
+    float preset; /* of an adapter, under the lock: its scale in requests that choose none */
+    bool gone;    /* removed: freed when the last user leaves */
     uint32_t users;
     struct confidence_calibration calibration; /* of the name's label set */
     uint64_t baseline_key;                     /* of baselines.h */
@@ -204,6 +213,12 @@ struct registry_model { /* a name */
 static inline struct shoal_engine *registry_engine(const struct registry_model *m)
 {
     return m->slot->engine; /* does not change while m is held */
+}
+
+/* What its tasks are submitted with; NULL: nothing. */
+static inline const struct shoal_adapter *registry_adapter(const struct registry_model *m)
+{
+    return m->slot->adapter; /* does not change while m is held */
 }
 
 /* The identity as it is known now; borrowed while m is held.  The content's hash may become known
@@ -264,11 +279,14 @@ SHOAL_MUST_CHECK int registry_add(struct registry *r, const struct registry_spec
  * registry_destroy.  labels: as in registry_spec. */
 SHOAL_MUST_CHECK int registry_lend(struct registry *r, const char *name, const char *labels,
                                    struct shoal_engine *engine, struct err *e);
+/* Tasks of a lent model use this adapter of its engine; the caller closes it after
+ * registry_destroy. */
+void registry_lend_adapter(struct registry *r, const char *name, struct shoal_adapter *adapter);
 /* Sets the identity of a lent model: that of the files its engine was opened from. They are hashed
  * if no earlier run has done so. */
 SHOAL_MUST_CHECK int registry_identify(struct registry *r, const char *name, const char *path,
                                        struct err *e);
-/* Takes a model out of the list; it is unloaded when its last user leaves. */
+/* Takes a model out of the list, with its adapters; it is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int registry_remove(struct registry *r, const char *name, struct err *e);
 /* name NULL: the first suitable model. 0: *out is loaded, and the caller holds a reference.
  * SHOAL_EBUSY: it is being loaded; w (may be NULL) is called once it is ready (with a reference) or
@@ -378,6 +396,14 @@ void registry_each(struct registry *r, void (*fn)(void *ctx, const struct regist
 /* The same for every version of every name, and every copy of it. */
 void registry_each_version(struct registry *r,
                            void (*fn)(void *ctx, const struct registry_model *m), void *ctx);
+/* The name of an adapter's base, borrowed while m is held; NULL: it is no adapter.  Within
+ * registry_each, or for a held model. */
+const char *registry_base_name(const struct registry_model *m, size_t *n);
+/* The name of adapter number `id` of a base, in the order in which they were added; false: it has
+ * fewer. */
+bool registry_adapter_name(struct registry *r, const char *base, uint32_t id, char *out,
+                           size_t cap);
+void registry_set_preset(struct registry *r, const char *name, float scale);
 /* false: there is no such name. */
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
 /* Where the hashes of files are remembered (hash_memo.h); NULL: nowhere. */
@@ -387,7 +413,7 @@ void registry_take_memory(struct registry *r, int64_t n);
 uint64_t registry_memory_left(struct registry *r);
 const char *registry_memo_dir(const struct registry *r);
 /* The name that "NAME" stands for, which no model has: "NAME:TAG", if there is only one tag or one
- * of them is "latest". false: none. */
+ * of them is "latest"; or "MODEL:NAME", if only one model has such an adapter. false: none. */
 bool registry_find_tagged(struct registry *r, const char *name, char *out, size_t cap);
 /* All pinned models are loaded or have failed. */
 bool registry_ready(struct registry *r);

@@ -65,6 +65,18 @@ static int copy_paths(const struct registry *r, const struct registry_slot *s,
 {
     int rc = 0;
     *out = (struct registry_parts){.n = 0};
+    if (s->base) { /* both, and how much the second adds */
+        out->paths[0] = mem_strdup(s->base->path);
+        out->paths[1] = mem_strdup(s->path);
+        out->weights[0] = 1.0;
+        out->weights[1] = s->spec.adapter_scale != 0 ? s->spec.adapter_scale : 1.0;
+        out->n = 2;
+        if (!out->paths[0] || !out->paths[1]) {
+            registry_parts_fini(out);
+            return err_set(e, SHOAL_ENOMEM, "path of a model");
+        }
+        return 0;
+    }
     if (s->spec.n_parts == 0) {
         out->paths[0] = mem_strdup(s->path);
         out->n = out->paths[0] ? 1 : 0;
@@ -160,6 +172,10 @@ int registry_check_files(struct registry *r, const struct registry_slot *s,
         rc = pack_verify(verified, e);
     if (rc == 0 && list)
         out->content = identity_known(list, r->memo_dir, verified);
+    /* a stream with an adapter moves only to the same bytes: nobody may begin one before they are
+     * known, since a name says little */
+    if (rc == 0 && s->base && list && out->content.kind != IDENTITY_CONTENT)
+        rc = identity_read(&out->content, list, r->memo_dir, &r->stop, e);
     if (rc == 0 && s->has_want_sum)
         rc = list ? check_sum(r, s, list, &out->content, e) : err_set(e, why.code, "%s", why.msg);
     pack_close(pack);

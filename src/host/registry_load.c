@@ -52,10 +52,32 @@ static size_t constraint_bytes(const struct registry *r)
     return sum;
 }
 
+/* The adapter is closed, and its base stays; the lock is held. */
+static void close_adapter(struct registry *r, struct registry_slot *s)
+{
+    registry_detach(s);
+    shoal_adapter_close(s->adapter);
+    s->adapter = NULL;
+    s->engine = NULL;
+    r->used_bytes -= s->bytes;
+    s->bytes = 0;
+    s->want_unload = s->want_load = false;
+    registry_set_state(s, REGISTRY_UNLOADED);
+    log_info("registry", "unloaded path=%s", s->path);
+}
+
 /* The lock is held, and released while the engine closes. */
 static void close_engine(struct registry *r, struct registry_slot *s)
 {
     struct shoal_engine *en = s->engine;
+    if (s->base) {
+        close_adapter(r, s);
+        return;
+    }
+    /* nobody uses its adapters: their users would be its own */
+    for (struct registry_slot *a = r->slots; a; a = a->next)
+        if (a->base == s && a->state == REGISTRY_READY)
+            close_adapter(r, a);
     s->engine = NULL;
     registry_set_state(s, REGISTRY_UNLOADING);
     registry_detach(s);
@@ -76,13 +98,20 @@ static void close_engine(struct registry *r, struct registry_slot *s)
 /* A model that was opened, in this process or isolated. */
 struct opened {
     struct shoal_engine *engine;
+    struct shoal_adapter *adapter; /* of that engine, which is the base's; NULL: no adapter */
     struct registry_apart_info apart;
 };
 
 static void set_ready(struct registry *r, struct registry_slot *s, const struct opened *n)
 {
     struct shoal_engine_info info = {.size = sizeof(info), .kernels = "apart"};
-    if (n->engine) {
+    if (n->adapter) {
+        info.kernels = "of its base";
+        s->adapter = n->adapter;
+        s->kinds = s->base->kinds;
+        s->n_ctx = s->base->n_ctx;
+        s->bytes = shoal_adapter_bytes(n->adapter);
+    } else if (n->engine) {
         shoal_engine_info(n->engine, &info);
         s->kinds = info.kinds;
         s->n_ctx = info.n_ctx;
@@ -123,7 +152,7 @@ static void finish_load(struct registry *r, struct registry_slot *s, const struc
     struct registry_wait *list = s->waiting;
     s->waiting = NULL;
     for (struct registry_wait *w = list; w && rc == 0; w = w->next) {
-        s->users++;
+        registry_slot_use(s);
         w->model->users++;
     }
     pthread_mutex_unlock(&r->lock);
@@ -188,6 +217,13 @@ static int open_model(struct registry *r, struct registry_slot *s, size_t memory
         .progress = on_progress,
         .progress_ctx = s};
     *out = (struct opened){.engine = NULL};
+    if (s->base) { /* this thread alone would close it */
+        const uint64_t start = clock_ns();
+        out->engine = s->base->engine;
+        int rc = shoal_adapter_open(&out->adapter, out->engine, s->path, s->spec.adapter_scale, e);
+        s->load_ms = (double)(clock_ns() - start) / 1e6;
+        return rc;
+    }
     if (s->spec.n_parts > 0)
         return open_average(r, s, &o, &out->engine, e);
     if (s->spec.shard[0])
@@ -248,6 +284,12 @@ static void load_one(struct registry *r, struct registry_slot *s)
     char name[128];
     name_of(r, s, name, sizeof(name));
     s->lost = false;
+    if (s->base && s->base->state != REGISTRY_READY) {
+        int failed = err_set(&e, s->base->error_code < 0 ? s->base->error_code : SHOAL_EIO,
+                             "its base could not be loaded: %.240s", s->base->error);
+        finish_load(r, s, NULL, failed, &e);
+        return;
+    }
     pthread_mutex_unlock(&r->lock);
     int rc = registry_check_files(r, s, &found, &e);
     pthread_mutex_lock(&r->lock);
@@ -363,6 +405,24 @@ uint64_t registry_expires_ns(const struct registry_model *m)
     return registry_due_ns(m->slot->all, m->slot);
 }
 
+/* What must be loaded for a slot that should be: an adapter's base comes first. */
+static struct registry_slot *first_to_load(struct registry_slot *s)
+{
+    struct registry_slot *b = s->base;
+    if (!b || b->state == REGISTRY_READY || b->state == REGISTRY_FAILED)
+        return s; /* if the base has failed, so does the adapter */
+    registry_set_state(b, REGISTRY_LOADING);
+    return b;
+}
+
+static bool has_adapters(const struct registry *r, const struct registry_slot *s)
+{
+    for (const struct registry_slot *a = r->slots; a; a = a->next)
+        if (a->base == s)
+            return true;
+    return false;
+}
+
 /* The next slot with work, and the time until an idle model must be unloaded (UINT64_MAX: none). */
 static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
 {
@@ -371,12 +431,14 @@ static struct registry_slot *next_work(struct registry *r, uint64_t *wait_ns)
     for (struct registry_slot *s = r->slots; s; s = s->next) {
         if (s->state == REGISTRY_LOADING && s->n_names > 0) {
             if (s->not_before_ns <= now)
-                return s;
+                return first_to_load(s);
             *wait_ns = s->not_before_ns - now < *wait_ns ? s->not_before_ns - now : *wait_ns;
             continue;
         }
         if (s->users > 0)
             continue;
+        if (s->n_names == 0 && has_adapters(r, s))
+            continue; /* they go first */
         if (s->n_names == 0 || (s->state == REGISTRY_READY && s->want_unload))
             return s;
         uint64_t due = registry_due_ns(r, s);

@@ -53,6 +53,23 @@ struct registry_slot *registry_find_serial(struct registry *r, uint64_t serial)
     return s;
 }
 
+void registry_slot_use(struct registry_slot *s)
+{
+    s->users++;
+    if (s->base)
+        s->base->users++;
+}
+
+void registry_slot_leave(struct registry_slot *s)
+{
+    s->users--;
+    s->last_used_ns = clock_ns();
+    if (s->base) {
+        s->base->users--;
+        s->base->last_used_ns = s->last_used_ns;
+    }
+}
+
 static void note_change(struct registry *r)
 {
     if (r->opts.changed)
@@ -209,10 +226,11 @@ static struct registry_model *find_plain(struct registry *r, const char *name)
 static struct registry_model *find_for(struct registry *r, enum shoal_kind kind)
 {
     for (struct registry_model *m = r->list; m; m = m->next)
-        if (!m->gone && strcmp(m->task, shoal_kind_name(kind)) == 0)
+        if (!m->gone && !m->slot->base && strcmp(m->task, shoal_kind_name(kind)) == 0)
             return m;
     for (struct registry_model *m = r->list; m; m = m->next)
-        if (!m->gone && ((m->slot->kinds & kind) || (!m->task[0] && !m->slot->kinds)))
+        if (!m->gone && !m->slot->base &&
+            ((m->slot->kinds & kind) || (!m->task[0] && !m->slot->kinds)))
             return m;
     return NULL;
 }
@@ -239,11 +257,13 @@ static bool fits_version(const struct registry_slot *s, const struct registry_sp
 }
 
 /* The slot of a path, created if needed.  NULL: out of memory. */
-static struct registry_slot *find_slot(struct registry *r, const struct registry_spec *spec)
+static struct registry_slot *find_slot(struct registry *r, const struct registry_spec *spec,
+                                       struct registry_slot *base)
 {
     struct registry_slot **at = &r->slots;
     for (; *at; at = &(*at)->next)
-        if (strcmp((*at)->path, spec->path) == 0 && fits_version(*at, spec))
+        if (strcmp((*at)->path, spec->path) == 0 && fits_version(*at, spec) &&
+            (*at)->base == base && (*at)->spec.adapter_scale == spec->adapter_scale)
             return *at;
     struct registry_slot *s = mem_zalloc(sizeof(*s));
     if (s) {
@@ -258,7 +278,13 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
     s->all = r;
     atomic_init(&s->identity, &s->local);
     s->serial = ++r->next_serial;
-    s->spec = *spec;
+    s->base = base;
+    s->spec = base ? base->spec : *spec;
+    if (base) { /* it is loaded by the first request, if its base is not */
+        s->spec.pinned = spec->pinned;
+        s->spec.adapter_scale = spec->adapter_scale;
+    }
+    s->spec.base = NULL;
     s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
     s->spec.card = s->spec.pack = NULL;
     s->spec.parts = NULL; /* s->parts */
@@ -307,11 +333,34 @@ static uint64_t bytes_of(const char *path)
     return sum;
 }
 
+/* The base of an adapter; the lock is held. */
+static int find_base(struct registry *r, const struct registry_spec *spec,
+                     struct registry_slot **out, struct err *e)
+{
+    const struct registry_model *m = find_plain(r, spec->base);
+    if (!m)
+        return err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' of the adapter does not exist here",
+                       spec->base);
+    const struct registry_slot *s = m->slot;
+    if (s->base || s->spec.n_parts > 0 || s->spec.apart || s->spec.shard[0])
+        return err_set(e, SHOAL_EINVAL,
+                       "the model '%.64s' cannot have adapters: it is %s; merge the adapter "
+                       "('shoal model lora merge')",
+                       spec->base,
+                       s->base               ? "an adapter itself"
+                       : s->spec.n_parts > 0 ? "an average of models"
+                       : s->spec.apart       ? "in a process of its own"
+                                             : "divided over several nodes");
+    *out = m->slot;
+    return 0;
+}
+
 /* lent: the engine that the caller has opened, or NULL. */
 static int add(struct registry *r, const struct registry_spec *spec, struct shoal_engine *lent,
                struct err *e)
 {
     struct registry_model *m = mem_zalloc(sizeof(*m));
+    struct registry_slot *base = NULL;
     const uint64_t file_bytes = lent || spec->n_parts ? 0 : bytes_of(spec->path);
     struct stat st;
     int rc = 0;
@@ -346,7 +395,9 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
                        : find_plain(r, spec->name))
         rc = err_set(e, SHOAL_EINVAL, "a model named %s already exists%s", spec->name,
                      spec->sum ? " in this version" : "");
-    else if (!(m->slot = find_slot(r, spec)))
+    else if (spec->base && (rc = find_base(r, spec, &base, e)) < 0)
+        ;
+    else if (!(m->slot = find_slot(r, spec, base)))
         rc = err_set(e, SHOAL_ENOMEM, "model");
     else if (spec->apart && !r->opts.apart)
         rc = err_set(e, SHOAL_EINVAL,
@@ -395,6 +446,63 @@ int registry_lend(struct registry *r, const char *name, const char *labels,
     return add(r, &spec, engine, e);
 }
 
+void registry_lend_adapter(struct registry *r, const char *name, struct shoal_adapter *adapter)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_model *m = find_plain(r, name);
+    if (m && m->slot->lent)
+        m->slot->adapter = adapter;
+    pthread_mutex_unlock(&r->lock);
+}
+
+const char *registry_base_name(const struct registry_model *m, size_t *n)
+{
+    const char *end = m->slot->base ? strrchr(m->name, ':') : NULL;
+    *n = end ? (size_t)(end - m->name) : 0;
+    return end ? m->name : NULL;
+}
+
+bool registry_adapter_name(struct registry *r, const char *base, uint32_t id, char *out, size_t cap)
+{
+    const struct registry_model *found = NULL;
+    size_t n;
+    pthread_mutex_lock(&r->lock);
+    for (const struct registry_model *m = r->list; m && !found; m = m->next) {
+        const char *of = m->gone ? NULL : registry_base_name(m, &n);
+        if (of && strlen(base) == n && memcmp(of, base, n) == 0 && id-- == 0)
+            found = m;
+    }
+    const bool ok = found && strlen(found->name) < cap;
+    if (ok)
+        memcpy(out, found->name, strlen(found->name) + 1);
+    pthread_mutex_unlock(&r->lock);
+    return ok;
+}
+
+void registry_set_preset(struct registry *r, const char *name, float scale)
+{
+    pthread_mutex_lock(&r->lock);
+    struct registry_model *m = find_plain(r, name);
+    if (m)
+        m->preset = scale;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* The adapter of this name, whatever its base; the lock is held. */
+static const struct registry_model *find_adapter(const struct registry *r, const char *name,
+                                                 bool *several)
+{
+    const struct registry_model *found = NULL;
+    size_t n;
+    *several = false;
+    for (const struct registry_model *m = r->list; m; m = m->next)
+        if (!m->gone && registry_base_name(m, &n) && strcmp(m->name + n + 1, name) == 0) {
+            *several = found != NULL;
+            found = m;
+        }
+    return found;
+}
+
 bool registry_find_tagged(struct registry *r, const char *name, char *out, size_t cap)
 {
     const size_t n = strlen(name);
@@ -402,7 +510,7 @@ bool registry_find_tagged(struct registry *r, const char *name, char *out, size_
     bool several = false;
     pthread_mutex_lock(&r->lock);
     for (const struct registry_model *m = r->list; m; m = m->next) {
-        if (m->gone || strncmp(m->name, name, n) != 0 || m->name[n] != ':')
+        if (m->gone || m->slot->base || strncmp(m->name, name, n) != 0 || m->name[n] != ':')
             continue;
         bool latest = strcmp(m->name + n, ":latest") == 0;
         several = !latest && found && strcmp(found->name, m->name) != 0;
@@ -410,6 +518,8 @@ bool registry_find_tagged(struct registry *r, const char *name, char *out, size_
         if (latest)
             break;
     }
+    if (!found)
+        found = find_adapter(r, name, &several);
     bool ok = found && !several && strlen(found->name) < cap;
     if (ok)
         memcpy(out, found->name, strlen(found->name) + 1);
@@ -434,9 +544,11 @@ int registry_check(const struct registry_model *m, enum shoal_kind kind, struct 
 static void use(struct registry_model *m)
 {
     m->users++;
-    m->slot->users++;
-    m->slot->want_unload = false;
-    m->slot->last_used_ns = clock_ns();
+    registry_slot_use(m->slot);
+    for (struct registry_slot *s = m->slot; s; s = s->base) {
+        s->want_unload = false;
+        s->last_used_ns = clock_ns();
+    }
 }
 
 /* The model is not loaded: starts loading it. */
@@ -545,7 +657,7 @@ void registry_hold(struct registry_model *m)
 {
     pthread_mutex_lock(&m->slot->all->lock);
     m->users++;
-    m->slot->users++;
+    registry_slot_use(m->slot);
     pthread_mutex_unlock(&m->slot->all->lock);
 }
 
@@ -555,8 +667,9 @@ void registry_put(struct registry_model *m)
     struct registry *r = s->all;
     pthread_mutex_lock(&r->lock);
     m->users--;
-    s->users--;
-    s->last_used_ns = clock_ns();
+    registry_slot_leave(s);
+    if (s->base && s->base->users == 0)
+        pthread_cond_signal(&r->work);
     if ((s->users == 0 && (s->want_unload || r->opts.idle_unload_ms || s->keep_ns)) || m->gone)
         pthread_cond_signal(&r->work);
     pthread_mutex_unlock(&r->lock);
@@ -614,6 +727,17 @@ struct cost_telemetry registry_telemetry(const struct registry_model *m, const s
 
 enum change { CHANGE_LOAD, CHANGE_UNLOAD, CHANGE_REMOVE };
 
+/* A name is removed: so are those of its adapters. */
+static void remove_adapters(struct registry *r, const struct registry_model *base)
+{
+    size_t n;
+    for (struct registry_model *m = r->list; m; m = m->next) {
+        const char *of = m->slot->base == base->slot ? registry_base_name(m, &n) : NULL;
+        if (of && strlen(base->name) == n && memcmp(of, base->name, n) == 0)
+            m->gone = true;
+    }
+}
+
 /* The lock is held. */
 static int change(struct registry *r, const char *name, struct registry_model *m, enum change what,
                   struct err *e)
@@ -621,12 +745,15 @@ static int change(struct registry *r, const char *name, struct registry_model *m
     struct registry_slot *s = m ? m->slot : NULL;
     if (s && what == CHANGE_LOAD) {
         s->want_unload = false;
+        if (s->base && s->base->state == REGISTRY_FAILED) /* this is another try, then */
+            start_loading(s->base);
         if (s->state != REGISTRY_READY)
             start_loading(s);
     } else if (s && what == CHANGE_UNLOAD) {
         s->want_unload = s->state == REGISTRY_READY && !s->lent;
     } else if (s) {
         m->gone = true;
+        remove_adapters(r, m);
         note_change(r);
     }
     pthread_cond_signal(&r->work);

@@ -129,7 +129,8 @@ static bool scope_of(uint8_t out[SHA256_BYTES], const struct request *r)
                              g->sampling.min_p,
                              g->sampling.repeat_penalty,
                              g->sampling.presence_penalty,
-                             g->sampling.frequency_penalty};
+                             g->sampling.frequency_penalty,
+                             g->adapter_scale};
     const uint64_t counts[] = {g->max_tokens,
                                g->sampling.top_k,
                                g->sampling.repeat_last_n,

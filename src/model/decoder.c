@@ -325,9 +325,10 @@ static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
             d->stage[i] = s;
     }
     d->units = plan_carve_take(&at, c->n_kv_heads * (2 * b) * sizeof(*d->units));
-    d->phases = plan_carve_take(&at, (c->n_layers * 9 + 9) * sizeof(*d->phases));
+    d->phases = plan_carve_take(&at, (c->n_layers * 15 + 9) * sizeof(*d->phases));
     d->run_of = plan_carve_take(&at, b * sizeof(uint32_t));
     d->run_first = plan_carve_take(&at, b * sizeof(uint32_t));
+    d->adapted = plan_carve_take(&at, b * sizeof(*d->adapted));
     d->states = plan_carve_take(&at, d->n_states * d->state_floats * f);
     d->logit_token = plan_carve_take(&at, d->max_logits * sizeof(uint32_t));
     d->scratch_bytes = at.bytes;
@@ -552,6 +553,11 @@ void decoder_destroy(struct decoder *d)
 const struct decoder_config *decoder_config(const struct decoder *d)
 {
     return &d->c;
+}
+
+const struct model_file *decoder_file(const struct decoder *d)
+{
+    return d->file;
 }
 
 uint32_t decoder_n_ctx(const struct decoder *d)

@@ -125,6 +125,8 @@ struct decoder_run {
      * so many tokens of this run is left in keep, too.  No two runs of a pass write the same one,
      * or one that the other reads. */
     uint32_t state, state_from, keep, keep_at;
+    const struct adapter *adapter; /* NULL: none; see adapter.h */
+    float adapter_scale;
 };
 
 struct decoder_sizes { /* memory in bytes, by purpose */
@@ -133,6 +135,7 @@ struct decoder_sizes { /* memory in bytes, by purpose */
     size_t state;   /* of one sequence, its recurrent blocks; n_states of them are in scratch */
 };
 
+struct adapter;
 struct weights;
 struct decoder;
 
@@ -140,6 +143,7 @@ SHOAL_MUST_CHECK int decoder_create(struct decoder **out, const struct model_fil
                                     const char *path, const struct decoder_opts *o, struct err *e);
 void decoder_destroy(struct decoder *d);
 const struct decoder_config *decoder_config(const struct decoder *d);
+const struct model_file *decoder_file(const struct decoder *d); /* as at create */
 uint32_t decoder_n_ctx(const struct decoder *d);
 uint32_t decoder_max_batch(const struct decoder *d);
 uint32_t decoder_max_logits(const struct decoder *d);

@@ -289,6 +289,12 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
     }
 }
 
+/* Where `up` goes if it is computed apart from the activation. */
+static float *up_of(const struct decoder *d)
+{
+    return d->hidden_up ? d->hidden_up : d->hidden;
+}
+
 /* name_chunk computes a chunk of the products that name_batch describes, name_commit stores it,
  * name_ahead prefetches its weights. */
 #define PRODUCT_PHASE(name, LINEARS, N, ACT, OUT, LD)                                              \
@@ -296,7 +302,7 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
     {                                                                                              \
         const struct layer *l = &d->layers[layer];                                                 \
         (void)l;                                                                                   \
-        return (struct products){LINEARS, N, ACT, d->OUT, LD};                                     \
+        return (struct products){LINEARS, N, ACT, OUT, LD};                                        \
     }                                                                                              \
     static void name##_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)   \
     {                                                                                              \
@@ -321,11 +327,14 @@ static void watch_inputs(struct decoder *d, const struct linear *l, uint32_t n_l
         const struct products_with w = with(d);                                                    \
         return products_ahead(&w, &b, p, c, step);                                                 \
     }
-PRODUCT_PHASE(qkv, l->qkv, l->n_qkv, &d->act_x, qkv, d->qkv_dim)
-PRODUCT_PHASE(attn_out, &l->attn_out, 1, l->recurrent ? &d->act_mix : &d->act_att, proj, d->c.dim)
-PRODUCT_PHASE(down, &l->down, 1, &d->act_hidden, proj, d->c.dim)
-PRODUCT_PHASE(router, &l->router, 1, &d->act_x, experts.routes, d->c.n_experts)
-PRODUCT_PHASE(output, &d->output, 1, &d->act_x, logits, d->c.n_vocab)
+PRODUCT_PHASE(qkv, l->qkv, l->n_qkv, &d->act_x, d->qkv, d->qkv_dim)
+PRODUCT_PHASE(attn_out, &l->attn_out, 1, l->recurrent ? &d->act_mix : &d->act_att, d->proj,
+              d->c.dim)
+PRODUCT_PHASE(gate, &l->gate, 1, &d->act_x, d->hidden, d->c.ffn_dim)
+PRODUCT_PHASE(up, &l->up, 1, &d->act_x, up_of(d), d->c.ffn_dim)
+PRODUCT_PHASE(down, &l->down, 1, &d->act_hidden, d->proj, d->c.dim)
+PRODUCT_PHASE(router, &l->router, 1, &d->act_x, d->experts.routes, d->c.n_experts)
+PRODUCT_PHASE(output, &d->output, 1, &d->act_x, d->logits, d->c.n_vocab)
 #undef PRODUCT_PHASE
 
 static void attend_unit(struct decoder *d, uint32_t layer, const struct attn_unit *u,
@@ -513,6 +522,58 @@ static bool ffn_ahead(void *ctx, const struct crew_phase *p, uint32_t c, uint32_
     return products_ffn_ahead(&w, &f, p, c, step);
 }
 
+/* ---- adapters -------------------------------------------------------------------------------- */
+
+/* What the adapter of some tokens adds to the products of a place.  Never part of a phase with a
+ * commit, whose chunks may run late: adapters come and go between passes. */
+static void adapt(struct decoder *d, uint32_t layer, enum adapter_place place,
+                  const struct adapted *u)
+{
+    const struct layer *l = &d->layers[layer];
+    const struct kern_act *in = place == ADAPTER_DOWN  ? &d->act_hidden
+                                : place != ADAPTER_OUT ? &d->act_x
+                                : l->recurrent         ? &d->act_mix
+                                                       : &d->act_att;
+    float *out = place == ADAPTER_IN ? d->qkv : place == ADAPTER_FFN ? d->hidden : d->proj;
+    const size_t ld = place == ADAPTER_IN    ? d->qkv_dim
+                      : place == ADAPTER_FFN ? d->c.ffn_dim
+                                             : d->c.dim;
+    const struct adapter_rows rows = {.x = in->x + u->first * in->ld,
+                                      .x_ld = in->ld,
+                                      .out = {out + u->first * ld, up_of(d) + u->first * ld},
+                                      .ld = ld,
+                                      .n = u->n};
+    if (u->adapter)
+        adapter_apply(u->adapter, layer, place, u->scale, &rows);
+    if (place != ADAPTER_FFN)
+        return;
+    const struct products_with w = with(d);
+    const struct products_ffn f = ffn_of(d, layer);
+    for (uint32_t t = u->first; t < u->first + u->n; t++)
+        products_ffn_finish(&w, &f, t);
+}
+
+/* name##_chunk does it for one group of tokens, name##_all for all of them (as a finish). */
+#define ADAPT_STEP(name, place)                                                                    \
+    static void name##_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)   \
+    {                                                                                              \
+        struct decoder *d = ctx;                                                                   \
+        (void)member;                                                                              \
+        adapt(d, p->arg, place, &d->adapted[c]);                                                   \
+    }                                                                                              \
+    static void name##_all(void *ctx, const struct crew_phase *p, uint32_t member)                 \
+    {                                                                                              \
+        struct decoder *d = ctx;                                                                   \
+        (void)member;                                                                              \
+        for (uint32_t i = 0; i < d->n_adapted; i++)                                                \
+            adapt(d, p->arg, place, &d->adapted[i]);                                               \
+    }
+ADAPT_STEP(adapt_in, ADAPTER_IN)
+ADAPT_STEP(adapt_out, ADAPTER_OUT)
+ADAPT_STEP(adapt_ffn, ADAPTER_FFN)
+ADAPT_STEP(adapt_down, ADAPTER_DOWN)
+#undef ADAPT_STEP
+
 /* Gathers the rows that need logits and applies the final norm. */
 static void gather_all(void *ctx, const struct crew_phase *p, uint32_t member)
 {
@@ -582,6 +643,34 @@ static void add_products(struct decoder *d, uint32_t *n, uint32_t layer, size_t 
     }
 }
 
+/* The callbacks of a place that adapters change. */
+struct adapt_fns {
+    chunk_fn chunk;
+    finish_fn all;
+};
+static const struct adapt_fns adapt_fns[ADAPTER_PLACES] = {
+    [ADAPTER_IN] = {adapt_in_chunk, adapt_in_all},
+    [ADAPTER_OUT] = {adapt_out_chunk, adapt_out_all},
+    [ADAPTER_FFN] = {adapt_ffn_chunk, adapt_ffn_all},
+    [ADAPTER_DOWN] = {adapt_down_chunk, adapt_down_all},
+};
+
+/* The finish of the products of a place: what adapters add comes first, in phases of its own. */
+static void add_finish(struct decoder *d, uint32_t *n, uint32_t layer, enum adapter_place place,
+                       finish_fn finish)
+{
+    struct crew_phase *products = &d->phases[*n - 1];
+    if (!(d->places >> place & 1)) {
+        products->finish = finish;
+    } else if (d->n_tokens <= PRODUCTS_FEW) {
+        products->finish = adapt_fns[place].all;
+        if (finish)
+            add_phase(d, n, layer, 0, NULL, finish);
+    } else {
+        add_phase(d, n, layer, d->n_adapted, adapt_fns[place].chunk, finish);
+    }
+}
+
 /* The products that a block begins with. */
 static void add_inputs(struct decoder *d, uint32_t *n, uint32_t i, finish_fn finish)
 {
@@ -592,7 +681,8 @@ static void add_inputs(struct decoder *d, uint32_t *n, uint32_t i, finish_fn fin
         bytes += mat_bytes(d, &l->qkv[j]);
         tiles += mat_tiles(d, &l->qkv[j]);
     }
-    add_products(d, n, i, bytes, tiles, d->n_tokens, PRODUCT_FNS(qkv), finish);
+    add_products(d, n, i, bytes, tiles, d->n_tokens, PRODUCT_FNS(qkv), NULL);
+    add_finish(d, n, i, ADAPTER_IN, finish);
 }
 
 static void mixer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks)
@@ -642,6 +732,18 @@ static void expert_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t t
         add_phase(d, n, i, token_chunks, join_experts_chunk, NULL);
 }
 
+/* Adapters change gate and up before the activation, which is otherwise part of their products. */
+static void adapted_ffn_phases(struct decoder *d, uint32_t *n, uint32_t i)
+{
+    const struct layer *l = &d->layers[i];
+    if (l->gate.mat != NO_MAT)
+        add_products(d, n, i, mat_bytes(d, &l->gate), mat_tiles(d, &l->gate), d->n_tokens,
+                     PRODUCT_FNS(gate), NULL);
+    add_products(d, n, i, mat_bytes(d, &l->up), mat_tiles(d, &l->up), d->n_tokens, PRODUCT_FNS(up),
+                 NULL);
+    add_finish(d, n, i, ADAPTER_FFN, NULL);
+}
+
 static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
                          bool small_attention)
 {
@@ -652,7 +754,8 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
     else
         attention_phases(d, n, i, token_chunks, small_attention);
     add_products(d, n, i, mat_bytes(d, &l->attn_out), mat_tiles(d, &l->attn_out), d->n_tokens,
-                 PRODUCT_FNS(attn_out), few ? join_attention_all : NULL);
+                 PRODUCT_FNS(attn_out), NULL);
+    add_finish(d, n, i, ADAPTER_OUT, few ? join_attention_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_attention_chunk, NULL);
     if (d->c.no_ffn)
@@ -661,12 +764,33 @@ static void layer_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t to
         expert_phases(d, n, i, token_chunks);
         return;
     }
-    add_products(d, n, i, mat_bytes(d, &l->up) + mat_bytes(d, &l->gate), (d->c.ffn_dim + 31) / 32,
-                 d->n_tokens, PRODUCT_FNS(ffn), NULL);
+    if (d->places >> ADAPTER_FFN & 1)
+        adapted_ffn_phases(d, n, i);
+    else
+        add_products(d, n, i, mat_bytes(d, &l->up) + mat_bytes(d, &l->gate),
+                     (d->c.ffn_dim + 31) / 32, d->n_tokens, PRODUCT_FNS(ffn), NULL);
     add_products(d, n, i, mat_bytes(d, &l->down), mat_tiles(d, &l->down), d->n_tokens,
-                 PRODUCT_FNS(down), few ? join_ffn_all : NULL);
+                 PRODUCT_FNS(down), NULL);
+    add_finish(d, n, i, ADAPTER_DOWN, few ? join_ffn_all : NULL);
     if (!few)
         add_phase(d, n, i, token_chunks, join_ffn_chunk, NULL);
+}
+
+/* Groups the tokens by adapter, if there are any. */
+static void lay_out_adapters(struct decoder *d)
+{
+    d->places = d->n_adapted = 0;
+    for (uint32_t i = 0; i < d->n_runs; i++)
+        d->places |= d->runs[i].adapter ? adapter_places(d->runs[i].adapter) : 0;
+    for (uint32_t t = 0; d->places && t < d->n_tokens; t++) {
+        const struct decoder_run *r = &d->runs[d->run_of[t]];
+        struct adapted *last = d->n_adapted ? &d->adapted[d->n_adapted - 1] : NULL;
+        if (last && last->adapter == r->adapter && last->n < ADAPTER_TOKENS &&
+            (!r->adapter || last->scale == r->adapter_scale))
+            last->n++;
+        else
+            d->adapted[d->n_adapted++] = (struct adapted){r->adapter, r->adapter_scale, t, 1};
+    }
 }
 
 /* Maps tokens to runs and lists the work of attention. */
@@ -696,6 +820,7 @@ static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t 
 static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
 {
     lay_out(d, runs, n_runs);
+    lay_out_adapters(d);
     if (d->n_tokens == 0)
         return 0;
     bool few = d->n_tokens <= PRODUCTS_FEW;

@@ -3,12 +3,19 @@
 #ifndef SHOAL_MODEL_DECODER_INT_H
 #define SHOAL_MODEL_DECODER_INT_H
 
+#include "model/adapter.h"
 #include "model/decoder.h"
 #include "model/decoder_parts.h"
 #include "model/products.h"
 
 struct attn_unit { /* rows of one KV head of one run: the smallest unit of a chunk */
     uint32_t run, kv_head, row0, row1;
+};
+
+struct adapted { /* consecutive tokens with the same adapter: what one member adds to */
+    const struct adapter *adapter; /* NULL: none */
+    float scale;
+    uint32_t first, n;
 };
 
 struct decoder {
@@ -66,6 +73,9 @@ struct decoder {
     uint32_t n_runs, n_tokens, n_logits, n_units;
     uint32_t *run_of, *run_first; /* per token; per run */
     uint32_t *logit_token;        /* token of each row of logits */
+    struct adapted *adapted;      /* [n_adapted]: all tokens, if `places` is not 0 */
+    uint32_t n_adapted;
+    unsigned places; /* bit p: some token's adapter changes place p */
 
     decoder_watch_fn watch;
     void *watch_ctx;

@@ -206,6 +206,15 @@ void products_ffn_commit(const struct products_with *w, const struct products_ff
     }
 }
 
+void products_ffn_finish(const struct products_with *w, const struct products_ffn *f, uint32_t t)
+{
+    const uint32_t n = f->hidden->n_cols;
+    const bool gated = f->gate->mat != NO_MAT;
+    float *h = f->h + (size_t)t * n;
+    activate(w->k, f, gated, h, gated ? f->h_up + (size_t)t * n : h, n);
+    plan_linear_round_all(w->k, f->hidden, f->form, t);
+}
+
 bool products_ffn_ahead(const struct products_with *w, const struct products_ffn *f,
                         const struct crew_phase *p, uint32_t c, uint32_t step)
 {

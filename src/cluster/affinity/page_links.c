@@ -137,12 +137,14 @@ static struct parcel *parcel_create(const struct page_fetch *f, uint32_t n_pages
         return NULL;
     }
     memcpy(x->tokens, f->tokens, n_tokens * sizeof(*x->tokens));
-    x->job = (struct page_job){.done = on_imported,
-                               .import = true,
-                               .scope = f->shared ? 0 : request_client_id(&f->request->client),
-                               .tokens = x->tokens,
-                               .n_tokens = (uint32_t)n_tokens,
-                               .data = x->data};
+    x->job = (struct page_job){
+        .done = on_imported,
+        .import = true,
+        .scope = page_exchange_scope(f->shared ? 0 : request_client_id(&f->request->client),
+                                     registry_adapter(f->model)),
+        .tokens = x->tokens,
+        .n_tokens = (uint32_t)n_tokens,
+        .data = x->data};
     return x;
 }
 

@@ -70,12 +70,13 @@ static int prepare(struct page_share *s, struct err *e)
     const size_t most = PAGE_WORTH_MAX_BYTES / r->page_bytes;
     if (r->skip >= n)
         return err_set(e, SHOAL_EFORMAT, "there are no pages after the first %u", r->skip);
-    s->job = (struct page_job){.done = on_done,
-                               .scope = scope_of(r),
-                               .tokens = r->tokens,
-                               .n_tokens = r->n_tokens,
-                               .skip = r->skip,
-                               .max_pages = n - r->skip < most ? n - r->skip : (uint32_t)most};
+    s->job =
+        (struct page_job){.done = on_done,
+                          .scope = page_exchange_scope(scope_of(r), registry_adapter(s->model)),
+                          .tokens = r->tokens,
+                          .n_tokens = r->n_tokens,
+                          .skip = r->skip,
+                          .max_pages = n - r->skip < most ? n - r->skip : (uint32_t)most};
     s->job.data = mem_alloc(s->job.max_pages * r->page_bytes);
     bool ok = s->job.data && pages_key_begin(&s->key, r);
     for (uint32_t i = 0; ok && i < r->skip; i++)

@@ -142,6 +142,8 @@ struct prefix_chain *prefix_chain_make(struct arena *a, const struct request *r,
     sha256_add(&s, r->client.name, shared ? 0 : strnlen(r->client.name, sizeof(r->client.name)));
     add_text(&s, NULL);
     add_text(&s, g->chat.n_messages > 0 ? g->chat.template : NULL);
+    if (g->adapter_scale != 0) /* its pages are of no use for others */
+        sha256_add(&s, &g->adapter_scale, sizeof(g->adapter_scale));
     c.bad = !sha256_end(&s, c.sum);
     if (r->session[0]) {
         struct cutter t = c;

@@ -229,6 +229,7 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
     out->fresh_prefix = g->fresh_prefix;
     out->no_shift = g->no_shift;
     out->keep_tokens = g->keep_tokens;
+    out->adapter_scale = g->adapter_scale;
     out->constraint = (uint32_t)g->constraint.kind;
     out->constraint_text = pb_bytes(g->constraint.text, g->constraint.text_bytes);
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_GENERATE;
@@ -616,6 +617,7 @@ static int read_generate(struct request *r, const pb_generate *m, struct err *e)
     g->fresh_prefix = m->fresh_prefix;
     g->no_shift = m->no_shift;
     g->keep_tokens = m->keep_tokens;
+    g->adapter_scale = m->adapter_scale;
     int rc = m->n_messages > 0 ? read_messages(r, m, e) : read_prompts(r, m, e);
     if (rc == 0 && (g->n == 0 || g->n > REQUEST_MAX_CHOICES / g->n_prompts))
         rc = err_set(e, SHOAL_EINVAL, "there are %u answers to each of %u prompts, allowed are %u",

@@ -31,6 +31,7 @@ void local_close(struct local *l)
         return;
     flow_wake(&l->owner); /* gives its references back */
     registry_destroy(l->flow.registry);
+    shoal_adapter_close(l->adapter);
     flow_owner_fini(&l->owner);
     executor_queue_fini(&l->queue);
     l->opened = false;
@@ -40,6 +41,21 @@ int local_lend(struct local *l, const char *name, const char *labels, struct sho
                struct err *e)
 {
     return registry_lend(l->flow.registry, name, labels, engine, e);
+}
+
+int local_adapt(struct local *l, const char *name, const char *adapter, struct shoal_engine *engine,
+                struct err *e)
+{
+    const char *eq = adapter ? strchr(adapter, '=') : NULL;
+    const char *slash = adapter ? strchr(adapter, '/') : NULL;
+    if (!adapter)
+        return 0;
+    if (eq && (!slash || eq < slash)) /* as `shoal serve` has it; a path may have one, too */
+        adapter = eq + 1;
+    int rc = shoal_adapter_open(&l->adapter, engine, adapter, 0, e);
+    if (rc == 0)
+        registry_lend_adapter(l->flow.registry, name, l->adapter);
+    return rc;
 }
 
 void local_identify(struct local *l, const char *name, const char *path)

@@ -19,6 +19,7 @@ struct local {
     struct flow flow;
     struct flow_owner owner;
     bool opened;
+    struct shoal_adapter *adapter; /* of local_adapt */
 };
 
 SHOAL_MUST_CHECK int local_open(struct local *l, struct err *e);
@@ -28,6 +29,10 @@ void local_close(struct local *l);
  * the name implies, or NULL. */
 SHOAL_MUST_CHECK int local_lend(struct local *l, const char *name, const char *labels,
                                 struct shoal_engine *engine, struct err *e);
+/* Its answers are those with the LoRA adapter PATH or NAME=PATH (NULL: none), which local_close
+ * closes: before the engine. */
+SHOAL_MUST_CHECK int local_adapt(struct local *l, const char *name, const char *adapter,
+                                 struct shoal_engine *engine, struct err *e);
 /* Finds the version of a lent model, opened from this path: stored vectors need it. If that fails,
  * it is logged and the version stays unknown. */
 void local_identify(struct local *l, const char *name, const char *path);

@@ -11,6 +11,8 @@ static const struct opts_def defs[] = {
      "where gateways reach it: HOST:PORT or unix:PATH, default 0.0.0.0:7600; may be repeated"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
      "model to run; may be repeated; default: the models included with Shoal"},
+    {"lora", 0, OPTS_LIST, "NAME=PATH", NULL, 0, 0,
+     "LoRA adapter beside the first model, or MODEL:NAME=PATH; may be repeated"},
     {"no-models", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "run only models that the controller assigns (shoal cluster deploy), with --join"},
     {"model-dir", 0, OPTS_LIST, "FOLDER", NULL, 0, 0,

@@ -12,6 +12,8 @@ static const struct opts_def defs[] = {
      "serve Wyoming there, for Home Assistant: tcp://HOST:PORT"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
      "model to serve, beside those of the store and those that come with Shoal; may be repeated"},
+    {"lora", 0, OPTS_LIST, "NAME=PATH", NULL, 0, 0,
+     "LoRA adapter beside the first model, or MODEL:NAME=PATH; may be repeated"},
     {"only", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "serve only the models of -m and of the configuration"},
     {"once", 0, OPTS_FLAG, NULL, NULL, 0, 0,

@@ -82,6 +82,9 @@ int serving_models(struct config *c, const struct opts *o, struct err *e)
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = config_add_model_arg(c, list[i], e);
+    n = opts_list(o, "lora", &list);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = config_add_adapter_arg(c, list[i], e);
     return rc;
 }
 

@@ -73,6 +73,7 @@ static const struct opts_page run_page = {
     .details = "The options are those of shoal chat, and come after the model.",
     .examples = "  shoal run smollm2 \"Why is the sky blue?\"\n"
                 "  shoal run smollm2 --temp 0\n"
+                "  shoal run smollm2 --lora ./my-adapter \"Tell me about ships\"\n"
                 "  echo Hi | shoal run smollm2 --json\n",
 };
 

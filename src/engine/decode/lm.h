@@ -66,6 +66,9 @@ struct lm_ops {
     void (*urgency)(void *impl, int32_t priority, uint64_t deadline_ns);
     /* Whether files not covered by `weights` changed; NULL: there are none. */
     bool (*changed)(const void *impl);
+    /* Makes an adapter that runs of a pass may name; NULL: they cannot.  Any thread. */
+    int (*adapt)(const void *impl, struct adapter **out, const struct model_file *file,
+                 struct err *e);
     void (*close)(void *impl);
 };
 

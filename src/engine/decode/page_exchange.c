@@ -3,11 +3,17 @@
 
 #include <string.h>
 
+#include "engine/engine_adapter.h"
 #include "engine/engine_state.h"
 
 size_t page_exchange_bytes(const struct shoal_engine *en)
 {
     return en && en->kv && en->lm.ops && en->lm.info.pages_hold_kv ? en->lm.info.kv_page_bytes : 0;
+}
+
+uint64_t page_exchange_scope(uint64_t scope, const struct shoal_adapter *a)
+{
+    return engine_adapter_scope(scope, a, a ? a->scale : 0.0f);
 }
 
 void page_exchange_submit(struct shoal_engine *en, struct page_job *j)

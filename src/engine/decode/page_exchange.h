@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct shoal_adapter;
 struct shoal_engine;
 
 #define PAGE_EXCHANGE_TOKENS 16u /* of a page */
@@ -33,6 +34,8 @@ struct page_job {
 
 /* Bytes of a page; 0: this engine's pages cannot be exchanged, or there is none (NULL). */
 size_t page_exchange_bytes(const struct shoal_engine *en);
+/* The scope of pages that were computed with an adapter at its own scale; NULL: without one. */
+uint64_t page_exchange_scope(uint64_t scope, const struct shoal_adapter *a);
 void page_exchange_submit(struct shoal_engine *en, struct page_job *j);
 /* On the engine's thread, between two steps: all that were submitted. */
 void page_exchange_run(struct shoal_engine *en);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/engine_adapter.h"
 #include "engine/engine_files.h"
 #include "engine/queue.h"
 
@@ -407,7 +408,9 @@ static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, u
                              .n = n,
                              .pos0 = t->n_computed,
                              .pages = t->pages,
-                             .n_logits_last = end == t->n_tokens || scores_prompt(t) ? 1 : 0};
+                             .n_logits_last = end == t->n_tokens || scores_prompt(t) ? 1 : 0,
+                             .adapter = t->adapter ? t->adapter->matrices : NULL,
+                             .adapter_scale = t->adapter_scale};
     if (en->states)
         add_states(en, i, t);
 }

@@ -2,6 +2,7 @@
 #include "engine/native/native_lm.h"
 
 #include "base/thread/crew.h"
+#include "model/adapter_make.h"
 
 struct passes {
     lm_next_fn next;
@@ -34,6 +35,12 @@ static void native_urgency(void *impl, int32_t priority, uint64_t deadline_ns)
     crew_lane_set_urgency(decoder_lane(impl), priority, deadline_ns);
 }
 
+static int native_adapt(const void *impl, struct adapter **out, const struct model_file *file,
+                        struct err *e)
+{
+    return adapter_make(out, impl, file, e);
+}
+
 static void native_close(void *impl)
 {
     decoder_destroy(impl);
@@ -42,6 +49,7 @@ static void native_close(void *impl)
 static const struct lm_ops native_ops = {.passes = native_passes,
                                          .logits = native_logits,
                                          .urgency = native_urgency,
+                                         .adapt = native_adapt,
                                          .close = native_close};
 
 void native_lm_from_decoder(struct lm *lm, struct decoder *d)

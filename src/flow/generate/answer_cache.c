@@ -108,6 +108,11 @@ static void put_more(struct buf *b, const struct request_generate *g)
     buf_putc(b, g->drawn_logprobs ? 1 : 0);
     buf_putc(b, g->no_shift ? 1 : 0);
     value_bytes_put_uint(b, g->keep_tokens);
+    if (g->adapter_scale != 0) {
+        uint32_t bits;
+        memcpy(&bits, &g->adapter_scale, sizeof(bits));
+        value_bytes_put_uint(b, bits);
+    }
 }
 
 /* The model's input; false: out of memory. */

@@ -562,6 +562,8 @@ static void submit(struct generation *g)
                                 .fresh_prefix = q->fresh_prefix,
                                 .no_shift = q->no_shift,
                                 .keep_tokens = q->keep_tokens,
+                                .adapter = registry_adapter(g->model),
+                                .adapter_scale = (double)q->adapter_scale,
                                 .constraint = q->constraint.kind,
                                 .constraint_text = q->constraint.text,
                                 .constraint_bytes = q->constraint.text_bytes,
@@ -648,7 +650,8 @@ static bool fetch_pages(struct generation *g)
     const struct request *r = g->request;
     struct page_source *s = g->owner->pages;
     size_t n;
-    if (!s || !r->pages_from[0] || r->generate.fresh_prefix || r->generate.prompt_logprobs)
+    if (!s || !r->pages_from[0] || r->generate.fresh_prefix || r->generate.prompt_logprobs ||
+        r->generate.adapter_scale != 0) /* others have pages of its own scale */
         return false;
     const int32_t *tokens = prompt_tokens(&g->prompt, 0, &n);
     g->pages = (struct page_fetch){.model = g->model,

@@ -51,8 +51,10 @@ void api_readyz(struct call *c)
 
 /* ---- models ---- */
 
+/* parent: of an adapter, its base's name of n_parent bytes; NULL: none. */
 static void put_model(struct json_out *j, const char *name, uint64_t created_s, const char *task,
-                      unsigned kinds, enum registry_state state)
+                      unsigned kinds, enum registry_state state, const char *parent,
+                      size_t n_parent)
 {
     json_out_object(j);
     json_out_key(j, "id");
@@ -73,6 +75,10 @@ static void put_model(struct json_out *j, const char *name, uint64_t created_s, 
     json_out_array_end(j);
     json_out_key(j, "state");
     json_out_str(j, registry_state_name(state));
+    if (parent) {
+        json_out_key(j, "parent");
+        json_out_strn(j, parent, n_parent);
+    }
     json_out_object_end(j);
 }
 
@@ -96,7 +102,10 @@ static void list_model(void *ctx, const struct registry_model *m)
     if (!is_wanted(l, m->name) || m->slot->spec.n_parts > 0) /* an average: listed as a route */
         return;
     l->found = true;
-    put_model(&l->j, m->name, m->slot->created_s, m->task, m->slot->kinds, m->slot->state);
+    size_t n_parent;
+    const char *parent = registry_base_name(m, &n_parent);
+    put_model(&l->j, m->name, m->slot->created_s, m->task, m->slot->kinds, m->slot->state, parent,
+              n_parent);
 }
 
 /* A model of another node. */
@@ -107,7 +116,7 @@ static void list_remote(void *ctx, const struct node_model *m)
     if (!is_wanted(l, m->name) || registry_state(l->gw->registry, m->name, &here))
         return;
     l->found = true;
-    put_model(&l->j, m->name, l->gw->started_s, "", m->kinds, m->state);
+    put_model(&l->j, m->name, l->gw->started_s, "", m->kinds, m->state, NULL, 0);
 }
 
 struct route_kinds {
@@ -139,7 +148,7 @@ static void list_route(struct listing *l, const struct call *c, const struct rou
         k.kinds = SHOAL_KIND_GENERATE;
     else
         registry_each(l->gw->registry, add_kinds, &k);
-    put_model(&l->j, r->name, l->gw->started_s, "route", k.kinds, REGISTRY_READY);
+    put_model(&l->j, r->name, l->gw->started_s, "route", k.kinds, REGISTRY_READY, NULL, 0);
 }
 
 static void list_routes(struct listing *l, const struct call *c)
@@ -163,7 +172,7 @@ static void list_flows(struct listing *l, const struct call *c)
         if (is_wanted(l, f->v[i]->name)) {
             l->found = true;
             put_model(&l->j, f->v[i]->name, l->gw->started_s, "flow", SHOAL_KIND_GENERATE,
-                      REGISTRY_READY);
+                      REGISTRY_READY, NULL, 0);
         }
 }
 

@@ -298,6 +298,138 @@ static void test_epochs_are_held(void **state)
     registry_destroy(r);
 }
 
+/* ---- adapters ---- */
+
+#define BASE SHOAL_TEST_DATA "/folders/llama"
+#define LORA SHOAL_TEST_DATA "/lora/llama"
+
+static void add_named(struct registry *ms, const char *name, const char *path, const char *base,
+                      double scale)
+{
+    const struct registry_spec spec = {.name = name,
+                                       .path = path,
+                                       .base = base,
+                                       .adapter_scale = scale,
+                                       .n_ctx = 64,
+                                       .max_tasks = 1};
+    struct err e = {0};
+    if (registry_add(ms, &spec, &e) < 0)
+        fail_msg("%s: %s", name, e.msg);
+}
+
+static void wait_state(struct registry *ms, const char *name, enum registry_state want)
+{
+    enum registry_state s = REGISTRY_FAILED;
+    for (int i = 0; i < 30000 && registry_state(ms, name, &s) && s != want; i++)
+        usleep(1000);
+    assert_int_equal(s, want);
+}
+
+static const uint8_t *sum_of(const struct registry_model *m)
+{
+    for (int i = 0; i < 30000 && !registry_sum(m); i++)
+        usleep(1000);
+    assert_non_null(registry_sum(m));
+    return registry_sum(m);
+}
+
+static void test_adapters_share_the_engine_of_their_base(void **state)
+{
+    const struct registry_opts o = {.cache_dir = NULL};
+    struct registry *ms;
+    struct err e = {0};
+    char name[64];
+    (void)state;
+    assert_int_equal(registry_create(&ms, &o, &e), 0);
+    add_named(ms, "b", BASE, NULL, 0);
+    add_named(ms, "b:one", LORA, "b", 0);
+    add_named(ms, "b:half", LORA, "b", 0.5);
+    add_named(ms, "b:qv", SHOAL_TEST_DATA "/lora/llama-qv", "b", 0);
+    add_named(ms, "b:same", LORA ".gguf", "b", 1);
+
+    /* the first request loads the base, too */
+    struct registry_model *one = get_named(ms, "b:one"), *half = get_named(ms, "b:half");
+    struct registry_model *b = get_named(ms, "b"), *qv = get_named(ms, "b:qv");
+    assert_ptr_equal(registry_engine(one), registry_engine(b));
+    assert_ptr_equal(registry_engine(half), registry_engine(b));
+    assert_null(registry_adapter(b));
+    assert_non_null(registry_adapter(one));
+    assert_ptr_not_equal(registry_adapter(one), registry_adapter(half));
+
+    /* an identity is that of both files and the scale */
+    struct registry_model *const all[] = {b, one, half, qv};
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < i; k++)
+            assert_memory_not_equal(sum_of(all[i]), sum_of(all[k]), SHA256_BYTES);
+
+    assert_true(registry_adapter_name(ms, "b", 1, name, sizeof(name)));
+    assert_string_equal(name, "b:half");
+    assert_false(registry_adapter_name(ms, "b", 4, name, sizeof(name)));
+    assert_false(registry_find_tagged(ms, "b:one", name, sizeof(name)));
+    assert_true(registry_find_tagged(ms, "qv", name, sizeof(name)));
+    assert_string_equal(name, "b:qv");
+
+    /* a base in use by an adapter stays, and goes with all of them */
+    registry_put(b);
+    registry_put(half);
+    registry_put(qv);
+    assert_int_equal(registry_unload(ms, "b", &e), 0);
+    assert_int_equal(registry_unload(ms, "b:qv", &e), 0);
+    wait_state(ms, "b:qv", REGISTRY_UNLOADED);
+    wait_state(ms, "b", REGISTRY_READY);
+    registry_put(one);
+    wait_state(ms, "b", REGISTRY_UNLOADED);
+    wait_state(ms, "b:one", REGISTRY_UNLOADED);
+    registry_put(get_named(ms, "b:one"));
+    wait_state(ms, "b", REGISTRY_READY);
+
+    /* a request without a name means no adapter */
+    struct registry_model *any = NULL;
+    assert_int_equal(registry_get(ms, NULL, SHOAL_KIND_GENERATE, &any, NULL, &e), 0);
+    assert_string_equal(any->name, "b");
+    registry_put(any);
+
+    /* removed while it is in use, and with its base */
+    one = get_named(ms, "b:one");
+    assert_int_equal(registry_remove(ms, "b", &e), 0);
+    assert_int_equal(registry_get(ms, "b:one", SHOAL_KIND_GENERATE, &any, NULL, &e),
+                     SHOAL_ENOTFOUND);
+    assert_non_null(registry_engine(one));
+    registry_put(one);
+    registry_destroy(ms);
+}
+
+static void test_adapters_that_cannot_be_loaded(void **state)
+{
+    const struct registry_opts o = {.cache_dir = NULL};
+    const struct registry_spec lost = {.name = "x:y", .path = LORA, .base = "x"};
+    const struct registry_spec twice = {.name = "b:one:two", .path = LORA, .base = "b:one"};
+    struct registry *ms;
+    struct registry_model *m;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(registry_create(&ms, &o, &e), 0);
+    add_named(ms, "b", BASE, NULL, 0);
+    add_named(ms, "q", PATH, NULL, 0);
+    add_named(ms, "none", BASE "/nothing", NULL, 0);
+    add_named(ms, "b:one", LORA, "b", 0);
+    add_named(ms, "q:one", LORA, "q", 0);
+    add_named(ms, "none:one", LORA, "none", 0);
+    assert_int_equal(registry_add(ms, &lost, &e), SHOAL_ENOTFOUND);
+    assert_int_equal(registry_add(ms, &twice, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "an adapter itself"));
+    assert_int_equal(registry_load(ms, "q:one", &e), 0);
+    assert_int_equal(registry_load(ms, "none:one", &e), 0);
+    wait_state(ms, "q:one", REGISTRY_FAILED);
+    wait_state(ms, "none:one", REGISTRY_FAILED);
+    assert_true(registry_get(ms, "q:one", SHOAL_KIND_GENERATE, &m, NULL, &e) < 0);
+    assert_non_null(strstr(e.msg, "belongs to another base"));
+    assert_true(registry_get(ms, "none:one", SHOAL_KIND_GENERATE, &m, NULL, &e) < 0);
+    assert_non_null(strstr(e.msg, "its base could not be loaded"));
+    registry_put(get_named(ms, "q")); /* the base serves without it */
+    registry_destroy(ms);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +438,8 @@ int main(void)
         cmocka_unit_test(test_a_model_is_its_bytes),
         cmocka_unit_test(test_lent_engines),
         cmocka_unit_test(test_epochs_are_held),
+        cmocka_unit_test(test_adapters_share_the_engine_of_their_base),
+        cmocka_unit_test(test_adapters_that_cannot_be_loaded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

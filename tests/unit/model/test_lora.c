@@ -1,5 +1,5 @@
-/* test_lora.c - LoRA adapters merged into their bases: logits against PEFT, and the same bits from
- * both forms of an adapter; see tests/data/lora/README.md. */
+/* test_lora.c - LoRA adapters merged into their bases and beside them: logits against PEFT, the
+ * same bits from both forms of an adapter, and in every batch; see tests/data/lora/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <math.h>
@@ -16,6 +16,8 @@
 #include "format/convert/quantize.h"
 #include "format/gguf.h"
 #include "format/model_open.h"
+#include "model/adapter.h"
+#include "model/adapter_make.h"
 #include "model/decoder.h"
 #include "support/ref_file.h"
 
@@ -132,6 +134,175 @@ static void test_merged_models_give_pefts_logits(void **state)
     check_adapter("gptneox", false);
 }
 
+/* ---- beside the base ---- */
+
+enum { MAX_RUNS = 6 };
+
+struct beside { /* a decoder with adapters */
+    struct model_file *base;
+    struct decoder *d;
+    struct adapter *adapters[2];
+    uint8_t *kv;
+    size_t kv_bytes;
+};
+
+static void beside_open(struct beside *b, const char *base, const char *const adapters[2],
+                        const struct kern_ops *kernels, uint32_t n_threads)
+{
+    const struct decoder_opts o = {.n_threads = n_threads,
+                                   .kernels = kernels,
+                                   .max_batch = MAX_RUNS * MAX_TOKENS,
+                                   .max_logits = MAX_RUNS * MAX_TOKENS};
+    struct err e = {0};
+    *b = (struct beside){.base = NULL};
+    if (model_open(&b->base, base, &e) < 0 || decoder_create(&b->d, b->base, base, &o, &e) < 0)
+        fail_msg("%s: %s", base, e.msg);
+    for (int i = 0; i < 2 && adapters[i]; i++) {
+        struct model_file *file;
+        if (lora_open(&file, adapters[i], b->base, &e) < 0 ||
+            adapter_make(&b->adapters[i], b->d, file, &e) < 0)
+            fail_msg("%s: %s", adapters[i], e.msg);
+        model_file_close(file); /* it is not needed any more */
+    }
+    b->kv_bytes = decoder_kv_page_bytes(b->d) * 2 * MAX_RUNS;
+    b->kv = mem_pages(b->kv_bytes);
+    assert_non_null(b->kv);
+    decoder_set_kv(b->d, b->kv);
+}
+
+static void beside_close(struct beside *b)
+{
+    decoder_destroy(b->d);
+    for (int i = 0; i < 2; i++)
+        adapter_destroy(b->adapters[i]);
+    mem_pages_free(b->kv, b->kv_bytes);
+    model_file_close(b->base);
+}
+
+/* The logits of the runs, each of the same n tokens with its own adapter (-1: none), computed
+ * together in chunks of `chunk` tokens; into out[run][token][vocabulary]. */
+static void beside_logits(struct beside *b, const int *which, const float *scales, uint32_t n_runs,
+                          const int32_t *ids, uint32_t n, uint32_t chunk, float *out)
+{
+    static const uint32_t pages[MAX_RUNS][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}};
+    const uint32_t n_vocab = decoder_config(b->d)->n_vocab;
+    for (uint32_t from = 0; from < n; from += chunk) {
+        const uint32_t part = n - from < chunk ? n - from : chunk;
+        struct decoder_run runs[MAX_RUNS];
+        for (uint32_t r = 0; r < n_runs; r++)
+            runs[r] = (struct decoder_run){.tokens = ids + from,
+                                           .n = part,
+                                           .pos0 = from,
+                                           .pages = pages[r],
+                                           .n_logits_last = part,
+                                           .adapter = which[r] < 0 ? NULL : b->adapters[which[r]],
+                                           .adapter_scale = scales[r]};
+        decoder_forward(b->d, runs, n_runs);
+        for (uint32_t r = 0; r < n_runs; r++)
+            for (uint32_t i = 0; i < part; i++)
+                memcpy(out + ((size_t)r * n + from + i) * n_vocab,
+                       decoder_logits(b->d, r * part + i), n_vocab * sizeof(float));
+    }
+}
+
+/* of: the reference in tests/data/lora. */
+static void check_beside(const char *name, const char *adapter, const char *of)
+{
+    char path[256], peft[256], ref[256];
+    struct ref_file f;
+    struct beside b;
+    int32_t ids[MAX_TOKENS];
+    const int first = 0;
+    const float whole = 1.0f;
+    snprintf(path, sizeof(path), DATA "/folders/%s", name);
+    snprintf(peft, sizeof(peft), DATA "/lora/%s", adapter);
+    snprintf(ref, sizeof(ref), DATA "/lora/%s.ref", of);
+    assert_int_equal(ref_open(&f, ref), 0);
+    const struct ref_array *tokens = ref_find(&f, "tokens"), *want = ref_find(&f, "logits");
+    const uint32_t n = tokens->cols;
+    for (uint32_t i = 0; i < n; i++)
+        ids[i] = ref_int(tokens, i);
+    beside_open(&b, path, (const char *const[]){peft, NULL}, NULL, 2);
+    assert_int_equal(decoder_config(b.d)->n_vocab, want->cols);
+    float *got = malloc((size_t)n * want->cols * sizeof(float));
+    assert_non_null(got);
+    beside_logits(&b, &first, &whole, 1, ids, n, n, got);
+    printf("%-8s error %.2e, beside its base\n", adapter, error_of(got, want));
+    assert_true(error_of(got, want) < 2e-3);
+    free(got);
+    beside_close(&b);
+    ref_close(&f);
+}
+
+static void test_adapters_beside_their_base_give_pefts_logits(void **state)
+{
+    (void)state;
+    check_beside("llama", "llama", "llama");
+    check_beside("llama", "llama.gguf", "llama");
+    check_beside("llama", "llama-qv", "llama-qv");
+    check_beside("gptneox", "gptneox", "gptneox");
+}
+
+/* Whatever else is computed with a sequence, on whichever kernels and threads: its bits are those
+ * that it has alone. */
+static void test_a_batch_of_adapters_has_the_bits_of_each_alone(void **state)
+{
+    (void)state;
+    static const int which[MAX_RUNS] = {0, -1, 1, 0, 0, 1};
+    static const float scales[MAX_RUNS] = {1.0f, 1.0f, 1.0f, 0.5f, 1.0f, -2.0f};
+    static const uint32_t chunks[] = {1, 7, 24};
+    static const char *const adapters[2] = {DATA "/lora/llama", DATA "/lora/llama-qv"};
+    const struct kern_ops *sets[16];
+    const size_t n_sets = kern_usable(sets, 16);
+    int32_t ids[MAX_TOKENS];
+    float *want = NULL, *got = NULL;
+    size_t one = 0;
+    for (int i = 0; i < MAX_TOKENS; i++)
+        ids[i] = 3 + i * 7;
+    for (size_t s = 0; s < n_sets; s++)
+        for (uint32_t threads = 1; threads <= 3; threads++) {
+            struct beside b;
+            beside_open(&b, DATA "/folders/llama", adapters, sets[s], threads);
+            one = (size_t)MAX_TOKENS * decoder_config(b.d)->n_vocab;
+            if (!want) { /* each alone, without others */
+                want = malloc(one * MAX_RUNS * sizeof(float));
+                got = malloc(one * MAX_RUNS * sizeof(float));
+                assert_true(want && got);
+                for (uint32_t r = 0; r < MAX_RUNS; r++)
+                    beside_logits(&b, &which[r], &scales[r], 1, ids, MAX_TOKENS, 1, want + r * one);
+            }
+            for (size_t c = 0; c < sizeof(chunks) / sizeof(chunks[0]); c++) {
+                beside_logits(&b, which, scales, MAX_RUNS, ids, MAX_TOKENS, chunks[c], got);
+                if (memcmp(got, want, one * MAX_RUNS * sizeof(float)) != 0)
+                    fail_msg("%s, %u threads, chunks of %u", sets[s]->name, threads, chunks[c]);
+                beside_logits(&b, which + 2, scales + 2, 2, ids, MAX_TOKENS, chunks[c], got);
+                assert_memory_equal(got, want + 2 * one, 2 * one * sizeof(float));
+            }
+            beside_close(&b);
+        }
+    assert_memory_equal(want, want + 4 * one, one * sizeof(float));
+    assert_memory_not_equal(want, want + one, one * sizeof(float));
+    assert_memory_not_equal(want, want + 3 * one, one * sizeof(float));
+    free(want);
+    free(got);
+}
+
+static void test_adapters_of_another_base_are_not_put_beside(void **state)
+{
+    (void)state;
+    struct beside b;
+    struct model_file *file;
+    struct adapter *a;
+    struct err e = {0};
+    beside_open(&b, DATA "/folders/llama3", (const char *const[]){NULL, NULL}, NULL, 1);
+    assert_int_equal(lora_open(&file, DATA "/lora/llama.gguf", b.base, &e), 0);
+    assert_int_equal(adapter_make(&a, b.d, file, &e), SHOAL_EFORMAT);
+    assert_null(a);
+    assert_non_null(strstr(e.msg, "which do not fit"));
+    model_file_close(file);
+    beside_close(&b);
+}
+
 static void put(const char *folder, const char *name, const char *text)
 {
     char path[256];
@@ -196,6 +367,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merged_models_give_pefts_logits),
+        cmocka_unit_test(test_adapters_beside_their_base_give_pefts_logits),
+        cmocka_unit_test(test_a_batch_of_adapters_has_the_bits_of_each_alone),
+        cmocka_unit_test(test_adapters_of_another_base_are_not_put_beside),
         cmocka_unit_test(test_adapters_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -352,7 +352,7 @@ static void complete(struct call *c, bool infill)
     bool ok = llamacpp_read(r, &shape, c->json, infill, c->lenient, &e) == 0;
     if (!ok)
         call_fail_fields(c, &e);
-    if (ok && door_enter_more(c, shape.n_prompts))
+    if (ok && lora_api_choose(c, r, &shape.lora) && door_enter_more(c, shape.n_prompts))
         run(c, r, &shape, &completion);
     else
         flow_give_request(&c->gl->flow, r);
@@ -483,9 +483,4 @@ static void put_slots(struct json_out *j, const struct registry_model *m,
 void llamacpp_slots(struct call *c)
 {
     put_first(c, put_slots);
-}
-
-void llamacpp_lora(struct call *c)
-{
-    call_text(c, 200, "application/json", "[]", 2);
 }

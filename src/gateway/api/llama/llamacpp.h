@@ -6,6 +6,7 @@
 #define SHOAL_GATEWAY_API_LLAMA_LLAMACPP_H
 
 #include "flow/request.h"
+#include "gateway/api/llama/lora_api.h"
 #include "gateway/fields.h"
 
 struct call;
@@ -23,6 +24,7 @@ struct llamacpp_shape { /* the format of the answer */
     int64_t id_slot;           /* below 0: none */
     const char *const *fields; /* [n_fields] of the answer, as PATH/PATH; n_fields 0: all */
     uint32_t n_fields;
+    struct lora_choice lora;
 };
 
 /* A body into an empty request.  lenient: unknown fields are skipped. */
@@ -40,6 +42,5 @@ void llamacpp_apply_template(struct call *c);
 void llamacpp_health(struct call *c);
 void llamacpp_props(struct call *c);
 void llamacpp_slots(struct call *c);
-void llamacpp_lora(struct call *c);
 
 #endif

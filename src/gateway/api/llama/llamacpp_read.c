@@ -10,8 +10,8 @@
 
 struct body {
     const char *model, *prefix, *suffix;
-    const cJSON *prompt, *stop, *logit_bias, *messages, *template_vars, *tools, *generation_prompt,
-        *response_fields, *extra;
+    const cJSON *lora, *prompt, *stop, *logit_bias, *messages, *template_vars, *tools,
+        *generation_prompt, *response_fields, *extra;
     struct constraint_fields constraint;
     bool stream, ignore_eos, return_tokens, echo, progress, post_sampling, cache_prompt;
     int64_t n_predict, seed, top_k, repeat_last_n, n_probs, n_keep, priority, id_slot;
@@ -75,7 +75,14 @@ struct body {
          NULL},                                                                                      \
         OFF("mirostat", "0"), OFF("dynatemp_range", "0"), OFF("typical_p", "1"),                     \
         OFF("xtc_probability", "0"), OFF("dry_multiplier", "0"), OFF("top_n_sigma", "-1"),           \
-        OFF("lora", NULL), OFF("n_cmpl", "1"), IGNORED("mirostat_tau"), IGNORED("mirostat_eta"),     \
+        {"lora",                                                                                     \
+         FIELD_VALUE,                                                                                \
+         AT(lora),                                                                                   \
+         0,                                                                                          \
+         0,                                                                                          \
+         "[{\"id\": 0, \"scale\": 0.5}]: a LoRA adapter of /lora-adapters",                          \
+         "{\"type\":\"array\"}"},                                                                    \
+        OFF("n_cmpl", "1"), IGNORED("mirostat_tau"), IGNORED("mirostat_eta"),                        \
         IGNORED("dynatemp_exponent"), IGNORED("xtc_threshold"), IGNORED("dry_base"),                 \
         IGNORED("dry_allowed_length"), IGNORED("dry_penalty_last_n"),                                \
         IGNORED("dry_sequence_breakers"),                                                            \
@@ -278,6 +285,8 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
                                      .drawn = g->drawn_logprobs,
                                      .id_slot = b->id_slot};
     int rc = read_response_fields(r, shape, b->response_fields, e);
+    if (rc == 0)
+        rc = lora_api_read(&shape->lora, b->lora, e);
     if (rc == 0)
         rc = prompt_read_stop(r, b->stop, e);
     r->no_cache |= g->n_stop > 0; /* a cached answer does not record why it ended */

@@ -43,7 +43,10 @@ static void put_details(struct json_out *j, const struct registry_model *m)
     if (info.arch && info.arch[0])
         json_out_str(j, info.arch);
     json_out_array_end(j);
-    json_out_member_str(j, "parent_model", "");
+    size_t n_base;
+    const char *base = registry_base_name(m, &n_base);
+    json_out_key(j, "parent_model");
+    json_out_strn(j, base ? base : "", n_base);
     json_out_member_str(j, "quantization_level", info.quantization ? info.quantization : "");
     json_out_object_end(j);
 }
