@@ -75,6 +75,7 @@
 #include "trace/trace_ring.h"
 #include "store/collections.h"
 #include "voice/wake.h"
+#include "supply/trust_policy.h"
 
 #define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
 #define CUT_MS 2000u /* for the last bytes to clients */
@@ -794,6 +795,7 @@ void gateway_destroy(struct gateway *g)
     node_measure_close(gw->measure);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
+    trust_policy_destroy(gw->trust);
     node_shard_close(gw);
     workers_destroy(gw->workers);
     deed_calls_destroy(gw->calls);

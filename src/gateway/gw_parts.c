@@ -48,6 +48,7 @@
 #include "site/traces/otlp_export.h"
 #include "store/collections.h"
 #include "trace/trace_ring.h"
+#include "supply/trust_policy.h"
 
 #define TRACE_BYTES ((size_t)16 << 10) /* of memory for each kept trace, at most on average */
 #define ALARMS_FILE "open-alarms.json"
@@ -159,10 +160,29 @@ static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
         prompt_cache_purge(gw->cache, from);
 }
 
+static int on_trusted(void *ctx, const char *const *names, size_t n, const char *path,
+                      bool included, const _Atomic bool *stop, char signer[REGISTRY_SIGNER_BYTES],
+                      struct err *e)
+{
+    const struct gw *gw = ctx;
+    const struct trust_policy_model m = {
+        .names = names, .n_names = n, .path = path, .included = included};
+    struct signed_by by;
+    int rc = trust_policy_check(gw->trust, &m, stop, &by, NULL, e);
+    if (rc == 0)
+        snprintf(signer, REGISTRY_SIGNER_BYTES, "%s", by.name);
+    return rc;
+}
+
 static int open_registry(struct gw *gw, struct registry_opts *o, struct err *e)
 {
     const struct workers_opts wo = {.program = NULL};
-    int rc = config_any_apart(gw->config) ? workers_create(&gw->workers, &wo, e) : 0;
+    int rc = config_trust_open(&gw->trust, &gw->config->trust, e);
+    if (rc < 0)
+        return rc;
+    if (gw->trust)
+        o->trusted = on_trusted;
+    rc = config_any_apart(gw->config) ? workers_create(&gw->workers, &wo, e) : 0;
     if (gw->workers)
         o->apart = workers_apart(gw->workers);
     if (rc == 0)

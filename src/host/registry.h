@@ -135,6 +135,8 @@ struct registry_apart {
 };
 
 /* A file or folder with its engine.  Several names may share it. */
+#define REGISTRY_SIGNER_BYTES 64u
+
 struct registry_slot {
     struct registry_slot *next;
     struct registry *all;
@@ -169,6 +171,7 @@ struct registry_slot {
         keep_ns;  /* how long it stays loaded when idle; 0: idle_unload_ms, UINT64_MAX: always */
     size_t bytes; /* reserved while loaded */
     double load_ms;
+    char signer[REGISTRY_SIGNER_BYTES]; /* of the loaded files; "": not signed, or not checked */
     int error_code;
     char error[320];
     struct registry_wait *waiting;
@@ -245,6 +248,10 @@ struct registry_opts {
      * model is to be loaded here.  Called on the loading thread; NULL: such models cannot be
      * loaded. */
     int (*chain)(void *ctx, const char *path, const char *shard, struct chain *out, struct err *e);
+    /* Whether a model may be loaded, under all its names: see supply/trust_policy.h.  signer: who
+     * signed it, or "". Called on the loading thread, before every load; NULL: all may. */
+    int (*trusted)(void *ctx, const char *const *names, size_t n, const char *path, bool included,
+                   const _Atomic bool *stop, char signer[REGISTRY_SIGNER_BYTES], struct err *e);
     void *ctx;                          /* for all of them */
     const struct registry_apart *apart; /* borrowed; NULL: no model may be isolated */
 };
