@@ -75,6 +75,7 @@
 #include "trace/trace_ring.h"
 #include "store/collections.h"
 #include "voice/wake.h"
+#include "supply/audit_log.h"
 #include "supply/trust_policy.h"
 
 #define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
@@ -844,6 +845,7 @@ void gateway_destroy(struct gateway *g)
     deferred_close(gw->deferred);
     similar_destroy(gw->similar);
     pseudonyms_destroy(gw->pseudonyms);
+    audit_log_close(gw->audit);
     prefix_table_destroy(gw->prefixes);
     wake_close(gw->wake);
     peers_destroy(gw->peers);

@@ -48,6 +48,7 @@
 #include "site/traces/otlp_export.h"
 #include "store/collections.h"
 #include "trace/trace_ring.h"
+#include "supply/audit_log.h"
 #include "supply/trust_policy.h"
 
 #define TRACE_BYTES ((size_t)16 << 10) /* of memory for each kept trace, at most on average */
@@ -322,6 +323,17 @@ static int open_pseudonyms(struct gw *gw, struct err *e)
     return rc < 0 ? rc : pseudonyms_create(&gw->pseudonyms, key, e);
 }
 
+static int open_audit(struct gw *gw, struct err *e)
+{
+    const struct config *c = gw->config;
+    const struct audit_log_opts o = {.dir = c->audit_dir,
+                                     .file_bytes = c->audit_file_bytes,
+                                     .keep = c->audit_keep,
+                                     .serve_when_full = c->audit_full == 1,
+                                     .syslog = c->audit_syslog};
+    return audit_log_open(&gw->audit, &o, e);
+}
+
 int gw_parts_state(struct gw *gw, struct err *e)
 {
     int rc = open_flow_home(gw, gw->config, e);
@@ -336,12 +348,15 @@ int gw_parts_state(struct gw *gw, struct err *e)
         rc = open_pseudonyms(gw, e);
     if (rc == 0)
         rc = deferred_open(&gw->deferred, gw->config, e);
+    if (rc == 0 && gw->config->audit_dir)
+        rc = open_audit(gw, e);
     gw->flow = (struct flow){.registry = gw->registry,
                              .cache = gw->cache,
                              .pool = gw->pool,
                              .app = documents ? &gw->documents.app : &gw->home.app,
                              .session = gw->sessions ? sessions_stage(gw->sessions) : NULL,
                              .similar = gw->similar ? similar_stage(gw->similar) : NULL,
+                             .audit = gw->audit,
                              .pseudonyms = gw->pseudonyms};
     return rc < 0 ? rc : ollama_manage_open(gw, gw->config, e);
 }

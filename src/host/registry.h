@@ -381,6 +381,8 @@ void registry_each(struct registry *r, void (*fn)(void *ctx, const struct regist
 /* The same for every version of every name, and every copy of it. */
 void registry_each_version(struct registry *r,
                            void (*fn)(void *ctx, const struct registry_model *m), void *ctx);
+/* Who signed the model of this name that is loaded; "": nobody that is trusted. */
+void registry_signer(struct registry *r, const char *name, char out[REGISTRY_SIGNER_BYTES]);
 /* false: there is no such name. */
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
 /* Where the hashes of files are remembered (hash_memo.h); NULL: nowhere. */
