@@ -811,7 +811,7 @@ const struct config_key config_keys[] = {
     MAP("audit", "A log of every request that cannot be changed unnoticed (docs/SUPPLY.md)."),
     ROW("audit.dir", STR, AT(audit_dir), NULL, 0, 0, START,
         "Folder of the log and of its key. Default: none is kept."),
-    ROW("audit.file_size", BYTES, AT(audit_file_bytes), "64MiB", 4096, 0, START,
+    ROW("audit.file_size", BYTES, AT(audit_file_bytes), "64MiB", 4096, 1099511627776.0, START,
         "A file of this size is followed by another."),
     ROW("audit.keep", U32, AT(audit_keep), "0", 0, 1e6, START,
         "Files that are kept; 0: all. The oldest are removed."),
