@@ -13,7 +13,7 @@
 
 #include "supply/audit_log.h"
 
-struct reading {
+struct audit_reading {
     struct audit_check *out;
     EVP_PKEY *key;
     uint8_t chain[SHA256_BYTES];
@@ -25,13 +25,13 @@ struct reading {
     void *ctx;
 };
 
-static int bad(const struct reading *r, struct err *e, const char *what)
+static int bad(const struct audit_reading *r, struct err *e, const char *what)
 {
     return err_set(e, SHOAL_EFORMAT, "%s, line %llu: %s", r->out->file,
                    (unsigned long long)r->out->line, what);
 }
 
-static bool is_signed(const struct reading *r, const struct audit_line *l)
+static bool is_signed(const struct audit_reading *r, const struct audit_line *l)
 {
     uint8_t text[AUDIT_LINE_SIGNED];
     EVP_MD_CTX *c = EVP_MD_CTX_new();
@@ -44,7 +44,7 @@ static bool is_signed(const struct reading *r, const struct audit_line *l)
 }
 
 /* The first line of a log whose older files were removed must be signed. */
-static int begin(struct reading *r, const struct audit_line *l, struct err *e)
+static int begin(struct audit_reading *r, const struct audit_line *l, struct err *e)
 {
     static const uint8_t zeros[SHA256_BYTES];
     if (r->begun)
@@ -60,7 +60,7 @@ static int begin(struct reading *r, const struct audit_line *l, struct err *e)
                : 0;
 }
 
-static int check_order(const struct reading *r, const struct audit_line *l, struct err *e)
+static int check_order(const struct audit_reading *r, const struct audit_line *l, struct err *e)
 {
     char text[160];
     if (l->n == r->out->n + 1)
@@ -77,7 +77,7 @@ static int check_order(const struct reading *r, const struct audit_line *l, stru
     return bad(r, e, text);
 }
 
-static int check_line(struct reading *r, const struct audit_line *l, const char *text,
+static int check_line(struct audit_reading *r, const struct audit_line *l, const char *text,
                       struct err *e)
 {
     uint8_t chain[SHA256_BYTES];
@@ -104,7 +104,7 @@ static int check_line(struct reading *r, const struct audit_line *l, const char 
     return 0;
 }
 
-static int take_line(struct reading *r, const char *text, size_t n, bool whole, struct err *e)
+static int take_line(struct audit_reading *r, const char *text, size_t n, bool whole, struct err *e)
 {
     struct audit_line l;
     struct err why = {0};
@@ -132,7 +132,7 @@ static int take_line(struct reading *r, const char *text, size_t n, bool whole, 
     return 0;
 }
 
-static int read_file(struct reading *r, const char *dir, struct err *e)
+static int read_file(struct audit_reading *r, const char *dir, struct err *e)
 {
     char path[PATH_MAX], *line = NULL;
     size_t cap = 0;
@@ -177,7 +177,7 @@ static int open_key(EVP_PKEY **out, const char *dir, const char *key, struct err
                    "%s is not the public key of an audit log (audit.pub); say --key FILE", path);
 }
 
-static void read_head(struct reading *r, const char *dir)
+static void read_head(struct audit_reading *r, const char *dir)
 {
     char path[PATH_MAX];
     unsigned long long n = 0;
@@ -189,7 +189,7 @@ static void read_head(struct reading *r, const char *dir)
         fclose(f);
 }
 
-static int check_end(struct reading *r, struct err *e)
+static int check_end(struct audit_reading *r, struct err *e)
 {
     if (r->was_torn) /* of the process that writes, or of one that was killed */
         r->out->n_torn++;
@@ -204,7 +204,7 @@ int audit_check(struct audit_check *out, const char *dir, const char *key,
                 void (*each)(void *ctx, const struct audit_line *l, const char *text, size_t n),
                 void *ctx, struct err *e)
 {
-    struct reading r = {.out = out, .each = each, .ctx = ctx};
+    struct audit_reading r = {.out = out, .each = each, .ctx = ctx};
     struct dirent **names = NULL;
     *out = (struct audit_check){.n = 0};
     int n = scandir(dir, &names, is_log, alphasort);
