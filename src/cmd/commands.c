@@ -9,25 +9,26 @@
 #include "cmd/cmd_completion.h"
 
 /* Each is defined in a file of its own. */
-cmd_fn cmd_anomaly_export, cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_bench, cmd_ca_init,
-    cmd_ca_issue, cmd_ca_list, cmd_ca_revoke, cmd_ca_rotate, cmd_ca_show, cmd_calibrate, cmd_chat,
-    cmd_classify, cmd_cluster_deploy, cmd_cluster_desired, cmd_cluster_drain, cmd_cluster_events,
-    cmd_cluster_init, cmd_cluster_join, cmd_cluster_models, cmd_cluster_nodes, cmd_cluster_plan,
-    cmd_cluster_remove, cmd_cluster_status, cmd_cluster_token, cmd_cluster_top, cmd_cluster_undrain,
-    cmd_config_check, cmd_config_explain, cmd_config_reference, cmd_config_schema, cmd_cp,
-    cmd_detokenize, cmd_doctor, cmd_embed, cmd_eval_ask, cmd_eval_cascade, cmd_eval_classify,
-    cmd_eval_embed, cmd_eval_perplexity, cmd_eval_pii, cmd_eval_rerank, cmd_eval_score,
-    cmd_eval_summarize, cmd_eval_tag, cmd_flow_check, cmd_flow_draw, cmd_flow_run, cmd_flow_trace,
-    cmd_gateway, cmd_gc, cmd_generate, cmd_health, cmd_home_check, cmd_home_import, cmd_home_list,
-    cmd_index_add, cmd_index_ask, cmd_index_query, cmd_index_remove, cmd_index_stats, cmd_import_hf,
-    cmd_import_ollama, cmd_init, cmd_list, cmd_logits, cmd_mcp, cmd_model_convert, cmd_model_list,
-    cmd_model_load, cmd_model_lora, cmd_model_quantize, cmd_model_show, cmd_model_unload, cmd_node,
-    cmd_perplexity, cmd_pii, cmd_ps, cmd_pull, cmd_push, cmd_rerank, cmd_rm, cmd_rollout_history,
-    cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_start, cmd_rollout_status, cmd_rollout_undo,
-    cmd_route, cmd_router_fit, cmd_run, cmd_say, cmd_score, cmd_serve, cmd_shard_plan, cmd_show,
-    cmd_sim, cmd_store_add, cmd_store_fetch, cmd_store_gc, cmd_store_list, cmd_store_remove,
-    cmd_store_tag, cmd_store_verify, cmd_summarize, cmd_tag, cmd_tokenize, cmd_trace,
-    cmd_transcribe, cmd_listen, cmd_satellite, cmd_wake;
+cmd_fn cmd_anomaly_export, cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_audit_export,
+    cmd_audit_verify, cmd_bench, cmd_ca_init, cmd_ca_issue, cmd_ca_list, cmd_ca_revoke,
+    cmd_ca_rotate, cmd_ca_show, cmd_calibrate, cmd_chat, cmd_classify, cmd_cluster_deploy,
+    cmd_cluster_desired, cmd_cluster_drain, cmd_cluster_events, cmd_cluster_init, cmd_cluster_join,
+    cmd_cluster_models, cmd_cluster_nodes, cmd_cluster_plan, cmd_cluster_remove, cmd_cluster_status,
+    cmd_cluster_token, cmd_cluster_top, cmd_cluster_undrain, cmd_config_check, cmd_config_explain,
+    cmd_config_reference, cmd_config_schema, cmd_cp, cmd_detokenize, cmd_doctor, cmd_embed,
+    cmd_eval_ask, cmd_eval_cascade, cmd_eval_classify, cmd_eval_embed, cmd_eval_perplexity,
+    cmd_eval_pii, cmd_eval_rerank, cmd_eval_score, cmd_eval_summarize, cmd_eval_tag, cmd_flow_check,
+    cmd_flow_draw, cmd_flow_run, cmd_flow_trace, cmd_gateway, cmd_gc, cmd_generate, cmd_health,
+    cmd_home_check, cmd_home_import, cmd_home_list, cmd_index_add, cmd_index_ask, cmd_index_query,
+    cmd_index_remove, cmd_index_stats, cmd_import_hf, cmd_import_ollama, cmd_init, cmd_list,
+    cmd_logits, cmd_mcp, cmd_model_convert, cmd_model_list, cmd_model_load, cmd_model_lora,
+    cmd_model_quantize, cmd_model_show, cmd_model_sign, cmd_model_unload, cmd_model_verify,
+    cmd_node, cmd_perplexity, cmd_pii, cmd_ps, cmd_pull, cmd_push, cmd_rerank, cmd_rm,
+    cmd_rollout_history, cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_start,
+    cmd_rollout_status, cmd_rollout_undo, cmd_route, cmd_router_fit, cmd_run, cmd_say, cmd_score,
+    cmd_serve, cmd_shard_plan, cmd_show, cmd_sim, cmd_store_add, cmd_store_fetch, cmd_store_gc,
+    cmd_store_list, cmd_store_remove, cmd_store_tag, cmd_store_verify, cmd_summarize, cmd_tag,
+    cmd_tokenize, cmd_trace, cmd_transcribe, cmd_listen, cmd_satellite, cmd_wake;
 
 #define MAX_NAMES 64u
 
@@ -37,6 +38,8 @@ static const struct command model_verbs[] = {
      NULL},
     {"quantize", cmd_model_quantize, "quantize a model to fewer bits per weight", NULL},
     {"lora", cmd_model_lora, "merge a LoRA adapter into its base model", NULL},
+    {"sign", cmd_model_sign, "sign a model with a key or a certificate", NULL},
+    {"verify", cmd_model_verify, "check who signed a model, and that it is what was signed", NULL},
     {"list", cmd_model_list, "list the models of a running server", NULL},
     {"load", cmd_model_load, "load a model on a running server", NULL},
     {"unload", cmd_model_unload, "unload a model from a running server's memory", NULL},
@@ -97,6 +100,12 @@ static const struct command rollout_verbs[] = {
     {"promote", cmd_rollout_promote, "resume a rollout, or promote a canary", NULL},
     {"undo", cmd_rollout_undo, "return to the old version", NULL},
     {"history", cmd_rollout_history, "show all rollouts with their steps", NULL},
+    {0},
+};
+
+static const struct command audit_verbs[] = {
+    {"verify", cmd_audit_verify, "check that no line was changed, lost, added or reordered", NULL},
+    {"export", cmd_audit_export, "print the log for syslog, Loki or as JSON lines", NULL},
     {0},
 };
 
@@ -229,6 +238,7 @@ const struct command commands_all[] = {
     {"cluster", NULL, "set up and inspect a shoal of several machines", NULL},
     {"rollout", NULL, "update the models of a shoal: rolling, canary, strong", NULL},
     {"ca", NULL, "create and manage the certificates of a shoal's members", NULL},
+    {"audit", NULL, "check and export the audit log of a server", NULL},
     {"store", NULL, "manage the models on this machine's disk, by SHA-256", NULL},
     {"shard", NULL, "plan models that are computed by several machines", NULL},
     {"sim", cmd_sim, "simulate a cluster: placement, autoscaling, churn", NULL},
@@ -248,6 +258,7 @@ static const struct with_verbs {
     {"rollout", rollout_verbs, "Updates the models of a shoal."},
     {"shard", shard_verbs, "Plans models whose layers several machines compute together."},
     {"ca", ca_verbs, "Creates and manages the certificates of a shoal's members."},
+    {"audit", audit_verbs, "Checks and exports the audit log of a server."},
     {"store", store_verbs, "Manages the models on this machine's disk, by SHA-256."},
     {"import", import_verbs, "Takes over models that other programs have on this machine."},
     {"eval", eval_verbs,

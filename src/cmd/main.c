@@ -63,6 +63,13 @@ static int leading_option(int argc, char **argv)
     return 0;
 }
 
+static int version(bool json)
+{
+    int n = json ? printf("{\"version\":\"%s\",\"commit\":\"%s\"}\n", shoal_version(), SHOAL_COMMIT)
+                 : printf("shoal %s\n", shoal_version());
+    return n < 0 ? CMD_FAILED : CMD_OK;
+}
+
 static int start(int argc, char **argv, const char **args)
 {
     int at = 1, n = 0, n_words;
@@ -75,7 +82,7 @@ static int start(int argc, char **argv, const char **args)
     if (ask_help && at + 1 == argc)
         return help();
     if (strcmp(argv[at], "version") == 0 || strcmp(argv[at], "--version") == 0)
-        return printf("shoal %s\n", shoal_version()) < 0 ? CMD_FAILED : CMD_OK;
+        return version(at + 1 < argc && strcmp(argv[at + 1], "--json") == 0);
     if (!ask_help && argv[at][0] == '-')
         return unknown(argv[at]);
     /* The command and its options, then the options before it, then all after "--". */

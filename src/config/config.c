@@ -66,6 +66,7 @@ void config_unref(struct config *c)
     config_deeds_fini(&c->deeds);
     config_flows_fini(&c->flows);
     config_webhooks_fini(&c->webhooks);
+    config_trust_fini(&c->trust);
     config_settings_fini(&c->set);
     mem_free(c->file);
     config_read_free(c);

@@ -21,6 +21,7 @@
 #include "config/config_modbus.h"
 #include "config/config_things.h"
 #include "config/config_tracing.h"
+#include "config/config_trust.h"
 #include "config/config_webhooks.h"
 #include "host/admission.h"
 #include "host/registry.h"
@@ -152,6 +153,11 @@ struct config {
     struct config_deeds deeds;       /* how actions are carried out */
     uint32_t demo;                   /* enum demo_mode: a simulated plant */
     struct config_webhooks webhooks; /* receivers of alarms */
+    struct config_trust trust;       /* who may sign models */
+    char *audit_dir;                 /* folder of the audit log; NULL: none is kept */
+    size_t audit_file_bytes;
+    uint32_t audit_keep, audit_full; /* full: 1: serve */
+    bool audit_syslog;
     struct config_tracing tracing;
     struct config_flows flows; /* graphs of steps */
     char *manuals;             /* collection that explains alarms; NULL: none */

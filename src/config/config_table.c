@@ -178,6 +178,11 @@ static int take_webhook(struct yaml_in *r, yaml_node_t *at, void *item, void *pa
     return config_webhooks_take(r, at, item, &((struct config *)parent)->webhooks);
 }
 
+static int take_signer(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_trust_take(r, at, item, &((struct config *)parent)->trust);
+}
+
 static int take_deed(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
 {
     return config_deeds_take(r, at, item, &((struct config *)parent)->deeds);
@@ -205,6 +210,7 @@ static int take_flow(struct yaml_in *r, yaml_node_t *at, void *item, void *paren
 #define SENSOR(member) offsetof(struct config_things_sensor, member)
 #define SUBSCRIPTION(member) offsetof(struct config_subscription, member)
 #define WEBHOOK(member) offsetof(struct config_webhook, member)
+#define SIGNER(member) offsetof(struct config_signer, member)
 #define DEED(member) offsetof(struct config_deed, member)
 #define MODBUS(member) offsetof(struct config_modbus, member)
 #define TAG(member) offsetof(struct config_modbus_tag, member)
@@ -825,6 +831,42 @@ const struct config_key config_keys[] = {
     ROW("store.sources", STRS, AT(store_sources), NULL, 0, 5, LIVE,
         "What clients may pull from without `ollama.registry`: `recipes`, `hub`, `oci`, `url`, "
         "`path`, or `none`. Default: recipes and hub."),
+    MAP("trust", "Who may sign which models (docs/SUPPLY.md)."),
+    CHOICE("trust.require", AT(trust.require), "none|signed", "none", START,
+           "`signed`: a model is pulled and loaded only with a signature of one of `signers`. "
+           "`none`: signatures are checked where there are any, and shown."),
+    ROW("trust.included", BOOL, AT(trust.included), "true", 0, 0, START,
+        "The models that come with Shoal need no signature: the package that brought them has "
+        "one."),
+    ROW("trust.signatures", STR, AT(trust.signatures), NULL, 0, 0, START,
+        "Folder with signatures for models that have none beside them, such as those that a node "
+        "fetches: SHA256.sig, with the SHA-256 of the model."),
+    ITEMS("trust.signers", struct config_signer, CONFIG_MAX_SIGNERS, take_signer,
+          "Signers. A key that replaces another is one more signer, until all models are signed "
+          "with it."),
+    NEEDED("trust.signers[].name", STR, SIGNER(name), START, "Name of the signer, for logs."),
+    ROW("trust.signers[].key", STR, SIGNER(key), NULL, 0, 0, START,
+        "Public key: a PEM file with an elliptic curve, or one of minisign."),
+    ROW("trust.signers[].certificate", STR, SIGNER(certificate), NULL, 0, 0, START,
+        "Or a PEM file with the authorities that the signer's certificate must lead to, and their "
+        "revocation lists."),
+    ROW("trust.signers[].subject", STR, SIGNER(subject), NULL, 0, 0, START,
+        "Common name that the signer's certificate must have. Default: any."),
+    ROW("trust.signers[].models", STRS, SIGNER(models), NULL, 0, 64, START,
+        "Names of the models that it may sign, as patterns: `line-*`. Default: all."),
+    MAP("audit", "A log of every request that cannot be changed unnoticed (docs/SUPPLY.md)."),
+    ROW("audit.dir", STR, AT(audit_dir), NULL, 0, 0, START,
+        "Folder of the log and of its key. Default: none is kept."),
+    ROW("audit.file_size", BYTES, AT(audit_file_bytes), "64MiB", 4096, 1099511627776.0, START,
+        "A file of this size is followed by another."),
+    ROW("audit.keep", U32, AT(audit_keep), "0", 0, 1e6, START,
+        "Files that are kept; 0: all. The oldest are removed."),
+    CHOICE(
+        "audit.full", AT(audit_full), "stop|serve", "stop", START,
+        "If the log cannot be written, because the disk is full: `stop` refuses requests, `serve` "
+        "answers them and logs later how many lines are missing."),
+    ROW("audit.syslog", BOOL, AT(audit_syslog), "false", 0, 0, START,
+        "Send every line to the system's log too."),
     MAP("ollama", "Models that clients create and pull with Ollama's interface."),
     ROW("ollama.dir", STR, AT(ollama_dir), NULL, 0, 0, START,
         "Folder of a store of their own. Default: `store.dir`."),

@@ -8,6 +8,8 @@
 
 #include "base/buf.h"
 #include "base/bytes_text.h"
+#include "base/file/file_read.h"
+#include "base/file/file_replace.h"
 #include "depot/source/intake_fill.h"
 #include "depot/store/model_intake.h"
 #include "depot/model_place.h"
@@ -22,6 +24,7 @@
 #include "depot/source/web.h"
 #include "engine/model_check.h"
 #include "host/pack.h"
+#include "supply/trust_policy.h"
 
 /* What a pull works with. */
 struct pulling {
@@ -186,6 +189,62 @@ static const char *source_text(const struct pulling *p, char full[PATH_MAX])
     return p->source || !realpath(p->what, full) ? p->what : full;
 }
 
+/* ---- who signed it ---- */
+
+/* Keeps the signature beside the model. */
+static int keep_signature(const struct pulling *p, const struct model_pulled *m, const char *from,
+                          struct err *e)
+{
+    char to[PATH_MAX];
+    struct buf b;
+    int rc = model_store_place(p->o->store, to, m->sha256, false, e);
+    size_t n = strlen(to);
+    if (rc < 0)
+        return rc;
+    if (n + sizeof("/signature") > sizeof(to))
+        return err_set(e, SHOAL_ELIMIT, "the path of the store is too long");
+    snprintf(to + n, sizeof(to) - n, "/signature");
+    if (strcmp(to, from) == 0)
+        return 0;
+    buf_init(&b, OMS_MAX_BYTES);
+    rc = file_read(from, &b, e);
+    if (rc == 0)
+        rc = file_replace(to, buf_str(&b), b.len, e);
+    buf_fini(&b);
+    return rc;
+}
+
+/* path: where it is, on this machine or in the store. found: where its signature is. */
+static int check_trust(const struct pulling *p, struct model_pulled *out, const char *path,
+                       const char *signature, struct buf *found, struct err *e)
+{
+    const char *const names[] = {out->name};
+    struct signed_by by;
+    const struct trust_policy_model m = {
+        .names = names, .n_names = 1, .path = path, .signature = signature};
+    int rc = trust_policy_check(p->o->trust, &m, p->o->stop, &by, found, e);
+    if (rc == 0)
+        snprintf(out->signer, sizeof(out->signer), "%s", by.name);
+    return rc;
+}
+
+/* What has arrived in the store, and its signature. */
+static int check_arrived(const struct pulling *p, struct model_pulled *out, const char *signature,
+                         struct err *e)
+{
+    struct buf found;
+    buf_init(&found, PATH_MAX);
+    int rc = model_store_find(p->o->store, out->sha256, out->path, e);
+    if (rc == 0)
+        rc = check_trust(p, out, out->path, signature, &found, e);
+    if (rc == 0 && out->signer[0])
+        rc = keep_signature(p, out, buf_str(&found), e);
+    if (rc < 0 && p->source && !out->had) /* it stays if somebody uses it */
+        (void)!model_store_remove(p->o->store, out->sha256, NULL);
+    buf_fini(&found);
+    return rc;
+}
+
 static int name_it(struct pulling *p, struct model_pulled *out, struct err *e)
 {
     char full[PATH_MAX];
@@ -196,6 +255,7 @@ static int name_it(struct pulling *p, struct model_pulled *out, struct err *e)
                             .template = p->d.template,
                             .parameters = p->d.parameters,
                             .license = p->d.license,
+                            .signer = out->signer[0] ? out->signer : NULL,
                             .messages = p->d.messages,
                             .task = p->d.task};
     memcpy(ref.sha256, out->sha256, SHA256_BYTES);
@@ -207,13 +267,15 @@ int model_pull(struct model_pulled *out, const char *what, const char *as,
                const struct model_source_opts *o, struct err *e)
 {
     struct pulling p = {.o = o, .what = what, .as = as};
+    struct buf signature;
     *out = (struct model_pulled){.bytes = 0};
+    buf_init(&signature, PATH_MAX);
     model_manifest_init(&p.d.manifest);
     int rc = as ? check_name(as, e) : 0;
     if (rc == 0)
         rc = open_source(&p, e);
-    if (rc == 0)
-        rc = p.source ? fetch(&p, out, e) : copy_in(&p, out, e);
+    if (rc == 0 && p.source)
+        rc = fetch(&p, out, e);
     if (rc == 0) {
         snprintf(out->name, sizeof(out->name), "%s",
                  as            ? as
@@ -221,8 +283,15 @@ int model_pull(struct model_pulled *out, const char *what, const char *as,
                                : p.place.stored);
         rc = as ? 0 : check_name(out->name, e);
     }
+    if (rc == 0 && !p.source && o->trust) /* before anything of it is in the store */
+        rc = check_trust(&p, out, p.place.name, o->signature, &signature, e);
+    if (rc == 0 && !p.source)
+        rc = copy_in(&p, out, e);
+    if (rc == 0 && o->trust)
+        rc = check_arrived(&p, out, signature.len ? buf_str(&signature) : o->signature, e);
     if (rc == 0)
         rc = name_it(&p, out, e);
+    buf_fini(&signature);
     if (p.source)
         p.source->ops->close(p.source);
     model_intake_close(p.intake); /* what arrived stays */

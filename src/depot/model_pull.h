@@ -26,7 +26,8 @@ struct model_pulled {
     uint8_t sha256[SHA256_BYTES];
     uint64_t bytes;
     char path[PATH_MAX];
-    bool had; /* the store had the model already */
+    char signer[64]; /* who signed it, by the trust policy; "": nobody that it knows */
+    bool had;        /* the store had the model already */
 };
 
 /* as: its name in the store; NULL: the source's. */

@@ -17,6 +17,7 @@
 #include "flow/sink.h"
 
 struct app;
+struct audit_log;
 struct dispatch;
 struct page_source;
 struct registry_model;
@@ -43,6 +44,7 @@ struct flow {
     struct app *app;            /* answers asks; NULL: none does */
     struct dispatch *session;   /* continues conversations (STAGE_SESSION); NULL: none are kept */
     struct dispatch *similar;   /* the semantic cache (STAGE_SIMILAR); NULL: none */
+    struct audit_log *audit;    /* of all requests; NULL: none */
     struct pseudonyms *pseudonyms; /* for personal data; NULL: it is masked instead */
 };
 

@@ -12,6 +12,7 @@ struct request;
 struct sink;
 
 enum stage {
+    STAGE_AUDIT,    /* the audit log gets a line when it ends */
     STAGE_DEADLINE, /* the request ends in time, whatever it waits for */
     STAGE_PRIVACY,  /* personal data is masked, replaced or refused, before anything is stored */
     STAGE_SESSION,  /* earlier messages are added, the answer is stored */

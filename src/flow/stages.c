@@ -2,6 +2,7 @@
 #include "flow/stages.h"
 
 #include "base/clock.h"
+#include "flow/audit_sink.h"
 #include "flow/dispatch.h"
 #include "flow/fit_sink.h"
 #include "flow/flow_run.h"
@@ -64,6 +65,7 @@ static const struct {
     /* True: it has the request now. False: nothing happened. */
     bool (*take)(struct flow_owner *o, struct request *r, struct sink *s);
 } table[STAGE_N] = {
+    [STAGE_AUDIT] = {"audit", audit_sink_take},
     [STAGE_DEADLINE] = {"deadline", late_sink_take},
     [STAGE_PRIVACY] = {"privacy", privacy_take},
     [STAGE_SESSION] = {"session", take_session},

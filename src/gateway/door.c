@@ -14,6 +14,7 @@
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/guard.h"
 #include "gateway/traced.h"
+#include "supply/audit_log.h"
 
 static void make_id(struct call *c)
 {
@@ -113,6 +114,20 @@ bool door_early(void *gw_loop, const char *path)
     return false;
 }
 
+/* A line in the audit log about what happens before a request is read. */
+static void audit(struct call *c, enum audit_kind kind, const char *reason)
+{
+    char act[256];
+    if (!c->gl->gw->audit)
+        return;
+    snprintf(act, sizeof(act), "%s %s", c->route->method, c->route->path);
+    audit_log_put(c->gl->gw->audit,
+                  &(struct audit_entry){.kind = kind,
+                                        .client = c->client ? c->client->name : NULL,
+                                        .act = act,
+                                        .reason = reason});
+}
+
 /* False: the request is refused and answered. */
 static bool check_key(struct call *c)
 {
@@ -129,6 +144,7 @@ static bool check_key(struct call *c)
     if (key)
         c->client = admission_find(gw->admission, key, strlen(key));
     if (!c->client) {
+        audit(c, AUDIT_REFUSED, "invalid_api_key");
         call_refuse(c, GW_REFUSED_AUTH, 401, 0,
                     key ? "unknown API key"
                         : "no API key: send Authorization: "
@@ -136,6 +152,7 @@ static bool check_key(struct call *c)
         return false;
     }
     if ((c->route->flags & ROUTE_ADMIN) && !c->client->admin) {
+        audit(c, AUDIT_REFUSED, "no_admin_rights");
         call_fail(c, 403, NULL, NULL, NULL, "the key '%s' has no administration rights",
                   c->client->name);
         return false;
@@ -152,6 +169,10 @@ static bool enter(struct call *c)
     c->places = a == ADMISSION_OK;
     if (c->places > 0)
         return true;
+    audit(c, AUDIT_REFUSED,
+          a == ADMISSION_QUOTA  ? "insufficient_quota"
+          : a == ADMISSION_RATE ? "rate_limit_exceeded"
+                                : "overloaded");
     if (a == ADMISSION_QUOTA) {
         call_refuse(c, GW_REFUSED_QUOTA, 429, (retry_ms + 999) / 1000,
                     "the key '%s' has used its tokens for today: try again in %u s, or raise its "
@@ -246,6 +267,8 @@ static bool identify(struct call *c)
 /* The body is complete: passes the call to its handler. */
 static void run(struct call *c)
 {
+    if ((c->route->flags & ROUTE_ADMIN) && strcmp(c->route->method, "GET") != 0)
+        audit(c, AUDIT_ADMIN, NULL);
     c->route->handle(c);
     if (!(c->route->flags & ROUTE_KEEPS_JSON))
         call_drop_json(c);
@@ -263,7 +286,7 @@ static void read_on(struct call *c)
         body_read(c, api_deferred_take);
     else if (json || !(c->route->flags & ROUTE_JSON))
         run(c);
-    else if (!c->route->recall || http_header(c->req, "x-shoal-version") || !c->route->recall(c))
+    else if (!c->route->recall || c->gl->gw->audit || http_header(c->req, "x-shoal-version") || !c->route->recall(c))
         body_read(c, run);
 }
 

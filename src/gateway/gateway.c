@@ -76,6 +76,8 @@
 #include "trace/trace_ring.h"
 #include "store/collections.h"
 #include "voice/wake.h"
+#include "supply/audit_log.h"
+#include "supply/trust_policy.h"
 
 #define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
 #define CUT_MS 2000u /* for the last bytes to clients */
@@ -791,6 +793,7 @@ void gateway_destroy(struct gateway *g)
     node_measure_close(gw->measure);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
+    trust_policy_destroy(gw->trust);
     node_shard_close(gw);
     workers_destroy(gw->workers);
     deed_calls_destroy(gw->calls);
@@ -839,6 +842,7 @@ void gateway_destroy(struct gateway *g)
     deferred_close(gw->deferred);
     similar_destroy(gw->similar);
     pseudonyms_destroy(gw->pseudonyms);
+    audit_log_close(gw->audit);
     prefix_table_destroy(gw->prefixes);
     wake_close(gw->wake);
     peers_destroy(gw->peers);

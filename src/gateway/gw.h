@@ -129,6 +129,8 @@ struct gw {
     const struct route *routes; /* all paths, GW_MAX_ROUTES at most */
     size_t n_routes;
     struct registry *registry;
+    struct audit_log *audit;           /* of all requests; NULL: none */
+    struct trust_policy *trust;        /* who may sign models; NULL: no policy */
     struct workers *workers;           /* processes of isolated models; NULL: none */
     struct quota *quota;               /* tokens of clients */
     struct once_bucket *shared_once;   /* idempotency keys; NULL: not shared */

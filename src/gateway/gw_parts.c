@@ -48,6 +48,8 @@
 #include "site/traces/otlp_export.h"
 #include "store/collections.h"
 #include "trace/trace_ring.h"
+#include "supply/audit_log.h"
+#include "supply/trust_policy.h"
 
 #define TRACE_BYTES ((size_t)16 << 10) /* of memory for each kept trace, at most on average */
 #define ALARMS_FILE "open-alarms.json"
@@ -159,10 +161,29 @@ static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
         prompt_cache_purge(gw->cache, from);
 }
 
+static int on_trusted(void *ctx, const char *const *names, size_t n, const char *path,
+                      bool included, const _Atomic bool *stop, char signer[REGISTRY_SIGNER_BYTES],
+                      struct err *e)
+{
+    const struct gw *gw = ctx;
+    const struct trust_policy_model m = {
+        .names = names, .n_names = n, .path = path, .included = included};
+    struct signed_by by;
+    int rc = trust_policy_check(gw->trust, &m, stop, &by, NULL, e);
+    if (rc == 0)
+        snprintf(signer, REGISTRY_SIGNER_BYTES, "%s", by.name);
+    return rc;
+}
+
 static int open_registry(struct gw *gw, struct registry_opts *o, struct err *e)
 {
     const struct workers_opts wo = {.program = NULL};
-    int rc = config_any_apart(gw->config) ? workers_create(&gw->workers, &wo, e) : 0;
+    int rc = config_trust_open(&gw->trust, &gw->config->trust, e);
+    if (rc < 0)
+        return rc;
+    if (gw->trust)
+        o->trusted = on_trusted;
+    rc = config_any_apart(gw->config) ? workers_create(&gw->workers, &wo, e) : 0;
     if (gw->workers)
         o->apart = workers_apart(gw->workers);
     if (rc == 0)
@@ -302,6 +323,17 @@ static int open_pseudonyms(struct gw *gw, struct err *e)
     return rc < 0 ? rc : pseudonyms_create(&gw->pseudonyms, key, e);
 }
 
+static int open_audit(struct gw *gw, struct err *e)
+{
+    const struct config *c = gw->config;
+    const struct audit_log_opts o = {.dir = c->audit_dir,
+                                     .file_bytes = c->audit_file_bytes,
+                                     .keep = c->audit_keep,
+                                     .serve_when_full = c->audit_full == 1,
+                                     .syslog = c->audit_syslog};
+    return audit_log_open(&gw->audit, &o, e);
+}
+
 int gw_parts_state(struct gw *gw, struct err *e)
 {
     int rc = open_flow_home(gw, gw->config, e);
@@ -316,12 +348,15 @@ int gw_parts_state(struct gw *gw, struct err *e)
         rc = open_pseudonyms(gw, e);
     if (rc == 0)
         rc = deferred_open(&gw->deferred, gw->config, e);
+    if (rc == 0 && gw->config->audit_dir)
+        rc = open_audit(gw, e);
     gw->flow = (struct flow){.registry = gw->registry,
                              .cache = gw->cache,
                              .pool = gw->pool,
                              .app = documents ? &gw->documents.app : &gw->home.app,
                              .session = gw->sessions ? sessions_stage(gw->sessions) : NULL,
                              .similar = gw->similar ? similar_stage(gw->similar) : NULL,
+                             .audit = gw->audit,
                              .pseudonyms = gw->pseudonyms};
     return rc < 0 ? rc : ollama_manage_open(gw, gw->config, e);
 }

@@ -67,7 +67,7 @@ static bool is_documentation(const char *name)
 {
     static const char *const ends[] = {".md",   ".rst", ".html", ".png", ".jpg",
                                        ".jpeg", ".gif", ".svg",  ".pdf"};
-    static const char *const names[] = {"LICENSE", "LICENCE", "NOTICE", "COPYING"};
+    static const char *const names[] = {"LICENSE", "LICENCE", "NOTICE", "COPYING", "model.sig"};
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
         if (ends_with(name, ends[i]))
             return true;
@@ -105,6 +105,11 @@ static bool is_document(const char *name)
 {
     return ends_with(name, ".json") || ends_with(name, ".txt") || ends_with(name, ".model") ||
            ends_with(name, ".jinja");
+}
+
+bool identity_is_setting(const char *name)
+{
+    return name[0] != '.' && !is_documentation(name) && is_document(name);
 }
 
 /* only: the name of the requested .onnx file. */

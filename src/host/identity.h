@@ -2,7 +2,8 @@
  *
  * Two nodes that hold the same bytes get the same identity, whatever the path, the times or the
  * inode.  A file's identity is the hash of its content.  A folder's is a hash over the sorted names
- * and hashes of its files, hidden ones and documentation (*.md, LICENSE, pictures) left out.  An
+ * and hashes of its files, hidden ones, documentation (*.md, LICENSE, pictures) and its signature
+ * (model.sig) left out.  An
  * .onnx file counts with its data and with the settings and tokenizer beside it or one folder
  * above.  An average of models has the hash of its members' identities and weights.
  *
@@ -61,6 +62,10 @@ bool identity_list_is_folder(const struct identity_list *l);
 void identity_list_file(const struct identity_list *l, uint32_t i, struct identity_file *out);
 /* The content identity of a folder with these files, sorted by name. */
 struct identity identity_of_folder(const struct identity_file *files, uint32_t n);
+
+/* Whether a file of this name is a setting, a tokenizer or a template, without which a model may
+ * answer otherwise, but load. */
+bool identity_is_setting(const char *name);
 
 /* The newest of the files' times, in seconds. */
 uint64_t identity_list_time_s(const struct identity_list *l);

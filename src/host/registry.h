@@ -143,6 +143,8 @@ struct registry_apart {
 };
 
 /* A file or folder with its engine.  Several names may share it. */
+#define REGISTRY_SIGNER_BYTES 64u
+
 struct registry_slot {
     struct registry_slot *next;
     struct registry *all;
@@ -179,6 +181,7 @@ struct registry_slot {
         keep_ns;  /* how long it stays loaded when idle; 0: idle_unload_ms, UINT64_MAX: always */
     size_t bytes; /* reserved while loaded */
     double load_ms;
+    char signer[REGISTRY_SIGNER_BYTES]; /* of the loaded files; "": not signed, or not checked */
     int error_code;
     char error[320];
     struct registry_wait *waiting;
@@ -262,6 +265,10 @@ struct registry_opts {
      * model is to be loaded here.  Called on the loading thread; NULL: such models cannot be
      * loaded. */
     int (*chain)(void *ctx, const char *path, const char *shard, struct chain *out, struct err *e);
+    /* Whether a model may be loaded, under all its names: see supply/trust_policy.h.  signer: who
+     * signed it, or "". Called on the loading thread, before every load; NULL: all may. */
+    int (*trusted)(void *ctx, const char *const *names, size_t n, const char *path, bool included,
+                   const _Atomic bool *stop, char signer[REGISTRY_SIGNER_BYTES], struct err *e);
     void *ctx;                          /* for all of them */
     const struct registry_apart *apart; /* borrowed; NULL: no model may be isolated */
 };
@@ -404,6 +411,8 @@ const char *registry_base_name(const struct registry_model *m, size_t *n);
 bool registry_adapter_name(struct registry *r, const char *base, uint32_t id, char *out,
                            size_t cap);
 void registry_set_preset(struct registry *r, const char *name, float scale);
+/* Who signed the model of this name that is loaded; "": nobody that is trusted. */
+void registry_signer(struct registry *r, const char *name, char out[REGISTRY_SIGNER_BYTES]);
 /* false: there is no such name. */
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
 /* Where the hashes of files are remembered (hash_memo.h); NULL: nowhere. */

@@ -178,6 +178,8 @@ int registry_check_files(struct registry *r, const struct registry_slot *s,
         rc = identity_read(&out->content, list, r->memo_dir, &r->stop, e);
     if (rc == 0 && s->has_want_sum)
         rc = list ? check_sum(r, s, list, &out->content, e) : err_set(e, why.code, "%s", why.msg);
+    if (rc == 0 && r->opts.trusted && list && out->content.kind != IDENTITY_CONTENT)
+        rc = identity_read(&out->content, list, r->memo_dir, &r->stop, e); /* who signed what */
     pack_close(pack);
     identity_list_free(list);
     return rc;

@@ -11,6 +11,7 @@
 #include "host/registry_int.h"
 
 /* delay before a process is restarted, which doubles with every further crash in a row */
+#define MAX_NAME_BYTES 256u
 #define MIN_RESTART_NS 100000000u
 #define MAX_RESTART_NS 30000000000u
 #define MAX_WANTED_RESTART_NS 1000000000u /* while requests wait for it */
@@ -276,6 +277,40 @@ static bool tries_again(struct registry_slot *s, const struct opened *n, int rc,
     return true;
 }
 
+/* Asks whether the files may be loaded, for every name. */
+static int check_trust(struct registry *r, struct registry_slot *s, struct err *e)
+{
+    char signer[REGISTRY_SIGNER_BYTES] = "", (*copies)[MAX_NAME_BYTES] = NULL;
+    const char **names = NULL;
+    struct registry_parts p = {.n = 0};
+    size_t n = 0;
+    if (!r->opts.trusted)
+        return 0;
+    pthread_mutex_lock(&r->lock);
+    size_t cap = (size_t)s->n_names + 1;
+    copies = mem_zalloc_n(cap, sizeof(*copies));
+    names = mem_zalloc_n(cap, sizeof(*names));
+    for (const struct registry_model *m = r->list; m && copies && names; m = m->next)
+        if (m->slot == s && n < cap) {
+            snprintf(copies[n], MAX_NAME_BYTES, "%s", m->name);
+            names[n] = copies[n];
+            n++;
+        }
+    pthread_mutex_unlock(&r->lock);
+    int rc = copies && names ? registry_find_parts(r, s, &p, e)
+                             : err_set(e, SHOAL_ENOMEM, "the names of a model");
+    for (uint32_t i = 0; rc == 0 && i < p.n; i++)
+        rc = r->opts.trusted(r->opts.ctx, names, n, p.paths[i], s->pack != NULL, &r->stop, signer,
+                             e);
+    registry_parts_fini(&p);
+    pthread_mutex_lock(&r->lock);
+    snprintf(s->signer, sizeof(s->signer), "%s", rc == 0 ? signer : "");
+    pthread_mutex_unlock(&r->lock);
+    mem_free(names);
+    mem_free(copies);
+    return rc;
+}
+
 static void load_one(struct registry *r, struct registry_slot *s)
 {
     struct opened opened = {.engine = NULL};
@@ -292,6 +327,8 @@ static void load_one(struct registry *r, struct registry_slot *s)
     }
     pthread_mutex_unlock(&r->lock);
     int rc = registry_check_files(r, s, &found, &e);
+    if (rc == 0)
+        rc = check_trust(r, s, &e);
     pthread_mutex_lock(&r->lock);
     if (rc == 0 && s->users > 0 &&
         !registry_same_files(s, &found)) /* an isolated process has ended */

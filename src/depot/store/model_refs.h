@@ -31,6 +31,7 @@ struct model_ref { /* texts may be NULL, except name */
     const char *from;   /* the model that it was created from */
     const char *system, *template, *parameters, *license, *messages;
     const char *task, *labels;
+    const char *signer; /* who signed it, as the trust policy of the pull names them */
     uint64_t added_s;
     uint32_t context, parallel;
     bool pinned;

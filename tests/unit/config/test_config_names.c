@@ -103,6 +103,13 @@ static void test_wrong_names(void **state)
          "f:1:40: the sensor 's{2}' uses {2}, but 'a/+/b' has 1 wildcard"},
         {"mqtt: {broker: 'mqtt://h', subscribe: [{topic: a, sensor: 's{1}'}]}\n",
          "f:1:40: the sensor 's{1}' uses {1}, but 'a' has 0 wildcards"},
+        {"trust: {signers: [{name: a}]}\n", "f:1:19: a signer needs either key or certificate"},
+        {"trust: {signers: [{name: a, key: k, certificate: c}]}\n",
+         "f:1:19: a signer needs either key or certificate"},
+        {"trust: {signers: [{name: a, key: k, subject: s}]}\n",
+         "f:1:19: subject is for signers with a certificate"},
+        {"trust: {signers: [{name: a, key: k}, {name: a, key: l}]}\n",
+         "f:1:38: two signers have this name; several keys of one signer need names of their own"},
         {"sessions: {store: 'redis:/x'}\n",
          "f:1:19: 'redis:/x' is not a session store: use sqlite:PATH, redis://HOST:PORT, "
          "redis://HOST:PORT/DB, or off"},
@@ -132,6 +139,8 @@ static void test_right_names(void **state)
         "text: x}\n- name: g\n  output: ${a.text}\n  steps:\n  - {name: a, do: generate, model: f, "
         "text: x}\n",
         "mqtt: {broker: 'mqtt://h', subscribe: [{topic: $share/g/a/+/#, sensor: 's{2}{1}'}]}\n",
+        "trust: {require: signed, signers: [{name: a, key: k, models: ['l-*', x]}]}\n",
+        "trust: {signers: [{name: a, certificate: c, subject: s}]}\naudit: {dir: x, full: serve}\n",
         "sessions: {store: 'redis://h:6379/2'}\n",
         "sessions: {store: 'redis://h:6379'}\n",
         "sessions: {store: 'sqlite:/x'}\n",

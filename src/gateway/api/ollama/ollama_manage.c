@@ -279,6 +279,7 @@ static void *run_transfer(void *arg)
                                   .stop = &j->stop,
                                   .stopped = on_stopped,
                                   .hub = j->hub,
+                                  .trust = j->call->gl->gw->trust,
                                   .max_bytes = j->max_model,
                                   .progress = on_bytes,
                                   .ctx = j};

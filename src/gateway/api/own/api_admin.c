@@ -111,6 +111,8 @@ static void put_model(void *ctx, const struct registry_model *m)
     json_out_key(j, "version");
     const char *version = registry_identity(m)->version;
     version[0] ? json_out_str(j, version) : json_out_null(j);
+    if (s->signer[0])
+        json_out_member_str(j, "signer", s->signer);
     json_out_key(j, "card");
     json_out_bool(j, m->card != NULL);
     put_measured(j, (struct registry_model *)(uintptr_t)m);
