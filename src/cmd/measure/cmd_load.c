@@ -474,6 +474,7 @@ int cmd_load(int argc, const char *const *argv)
         buf_init(&l->extra, (size_t)1 << 20);
         l->interrupt_fd = term_catch_interrupt();
         rc = run(l);
+        (void)term_interrupted(l->interrupt_fd); /* taken: releasing it must not end the program */
         term_release_interrupt(l->interrupt_fd);
         tls_client_close(l->tls);
         load_trace_fini(&l->trace);
