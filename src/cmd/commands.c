@@ -27,7 +27,7 @@ cmd_fn cmd_anomaly_export, cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_bench,
     cmd_rollout_status, cmd_rollout_undo, cmd_route, cmd_router_fit, cmd_run, cmd_say, cmd_score,
     cmd_serve, cmd_shard_plan, cmd_show, cmd_sim, cmd_store_add, cmd_store_fetch, cmd_store_gc,
     cmd_store_list, cmd_store_remove, cmd_store_tag, cmd_store_verify, cmd_summarize, cmd_tag,
-    cmd_tokenize, cmd_trace, cmd_transcribe, cmd_listen, cmd_satellite, cmd_wake;
+    cmd_tokenize, cmd_trace, cmd_transcribe, cmd_listen, cmd_satellite, cmd_top, cmd_wake;
 
 #define MAX_NAMES 64u
 
@@ -187,6 +187,7 @@ const struct command commands_all[] = {
     {"doctor", cmd_doctor, "show the machine, what Shoal uses of it, and problems", NULL},
     {"mcp", cmd_mcp, "serve classify, tag, search and ask as MCP tools, over stdin", NULL},
     {"health", cmd_health, "check whether a server accepts requests", NULL},
+    {"top", cmd_top, "show what a server does now: requests, tokens, latencies", NULL},
     {"trace", cmd_trace, "show where a request of a server spent its time", NULL},
     {"index", NULL, "find passages in documents, by meaning and by words", NULL},
     {"run", cmd_run, "chat with a model, which is pulled first if need be", "Models by name"},

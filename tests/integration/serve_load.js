@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 // shoal load: traffic of all kinds to a real server, and to one that is slow, refuses, breaks off and lies.
+// shoal top beside it.
 // Usage: serve_load.js SHOAL
 'use strict';
 const fs = require('fs');
 const http = require('http');
 const https = require('https');
 const path = require('path');
-const { execFileSync, spawn } = require('child_process');
+const { execFile, execFileSync, spawn } = require('child_process');
 const t = require('./serve.js');
 
 const shoal = path.resolve(process.argv[2]);
@@ -57,11 +58,34 @@ async function real() {
     const ollama = await json([server.url, '--api', 'ollama', '-n', '4', '--rate', '100', '--mix', 'chat=reply,completion=reply']);
     t.same(`${ollama.json.answered} ${errors(ollama)}`, '4 ', ollama.out);
     t.check(ollama.json.output_tokens > 0, 'tokens as Ollama counts them');
+    await top(server);
     const sock = path.join(t.tmp, 'load.sock');
     const local = await t.start(shoal, ['--only', '-m', `reply=${path.join(t.root, 'models/reply.gguf')}`, '--listen', `unix:${sock}`]);
     t.same((await json([`unix:${sock}`, '-n', '2', '--rate', '100'])).json.answered, 2, 'a unix socket');
     await local.stop();
     await server.stop();
+}
+
+// shoal top sees the requests of a run between two of its readings.
+async function top(server) {
+    const child = spawn(shoal, ['top', '--server', server.url, '--json', '--interval', '0.05'], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let out = '';
+    child.stdout.on('data', (d) => { out += d; });
+    const lines = () => out.split('\n').slice(0, -1).map((l) => JSON.parse(l)), ended = t.ended(child);
+    const reply = (l) => l.models.find((m) => m.model === 'reply');
+    await t.until(() => out.includes('\n'), 'a first interval');
+    t.same((await json([server.url, '-n', '5', '--rate', '100', '-m', 'reply', '-p', 'how are you?'])).json.answered, 5, 'traffic');
+    await t.until(() => lines().some((l) => reply(l).requests_per_s > 0), 'it is seen');
+    await t.until(() => lines().some((l) => reply(l).output_tokens_per_s > 0 && l.answers_per_s > 0), 'its tokens too');
+    child.kill('SIGINT');
+    t.same((await t.within(ended, 'Ctrl-C')).code, 0, 'ends well');
+    const seen = lines().find((l) => reply(l).first_token_p50_ms !== null);
+    t.check(reply(seen).first_token_p50_ms > 0 && reply(seen).first_token_p50_ms <= reply(seen).first_token_p99_ms, JSON.stringify(reply(seen)));
+    t.check(reply(seen).memory_bytes > 1000000 && seen.uptime_s > 0, 'memory and uptime');
+    const text = await new Promise((done) => execFile(shoal, ['top', '--server', server.url, '--once', '--interval', '0.01'], (e, o) => done(o)));
+    t.check(text.startsWith(`${server.url}  up `) && /^reply +\d/m.test(text), text);
+    const gone = await new Promise((done) => execFile(shoal, ['top', '--server', 'http://127.0.0.1:1', '--once'], (e, o, err) => done({ e, err })));
+    t.check(gone.e.code === 1 && /cannot reach/.test(gone.err), gone.err);
 }
 
 // A server whose n-th request is answered by answer(req, res, n, body).
