@@ -46,6 +46,22 @@ function named(expr) {
         labels: [...(m[2] ?? '').matchAll(/([a-z_]+)(?:=|!)/g)].map((x) => x[1]) }));
 }
 
+// OpenMetrics, if it is asked for: a slow bucket leads to the trace of a request.
+async function exemplars(server) {
+    const headers = { authorization: 'Bearer k', accept: 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5' };
+    const ask = async () => (await fetch(`${server.url}/v1/completions`, { method: 'POST', headers, body: JSON.stringify({ model: 'reply', prompt: 'a', max_tokens: 2 }) })).headers.get('x-request-id');
+    const id = await ask();
+    const r = await t.within(fetch(`${server.url}/metrics`, { headers }), 'OpenMetrics');
+    t.same(r.headers.get('content-type'), 'application/openmetrics-text; version=1.0.0; charset=utf-8', 'type');
+    const page = await r.text();
+    t.check(page.endsWith('\n# EOF\n') && page.includes('# TYPE shoal_responses counter\n') && !/^# \S+ \S+_total /m.test(page), 'families without _total');
+    const find = (text) => text.match(/^shoal_http_seconds_bucket\{route="POST \/v1\/completions",le="[^"]+"\} 1 # \{trace_id="([0-9a-f]{32})"\} [\d.]+ [\d.]+$/m);
+    let it; // the request is accounted for when its answer is gone, and so a little later
+    await t.until(async () => { it = find(await (await fetch(`${server.url}/metrics`, { headers })).text()); return it; }, 'an exemplar');
+    await t.until(async () => (await (await fetch(`${server.url}/v1/traces/${it[1]}`, { headers })).json()).request === id, 'which leads to its request');
+    t.check(!(await (await fetch(`${server.url}/metrics`, { headers: { authorization: 'Bearer k' } })).text()).includes('trace_id'), 'not in plain text');
+}
+
 async function main() {
     t.same(spawnSync(maker, ['--check'], { encoding: 'utf8' }).stdout, '', 'the files are as the tables are');
     const sha = crypto.createHash('sha256').update('k').digest('hex');
@@ -66,6 +82,7 @@ deeds: [{things: light.kitchen, via: command, command: ["/bin/true", "{id}"]}]
 `)]);
     const get = async (url) => (await t.within(fetch(`${url}/metrics`, { headers: { authorization: 'Bearer k' } }), 'metrics')).text();
     const pages = [await get(server.url)];
+    await exemplars(server);
     await server.stop();
     const node = path.join(t.tmp, 'node.sock');
     const one = new c.Member(shoal, 'node', 'one', ['--listen', `unix:${node}`, ...config('one.yaml', `cluster: {name: one}\nmodels: [{name: reply, path: "${reply}"}]\n`)]);
