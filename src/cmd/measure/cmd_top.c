@@ -79,7 +79,7 @@ struct model {
     struct times t[N_TIMES];
 };
 
-struct reading {
+struct glance {
     uint64_t at_ns;
     double responses, failed, refused, calls, uptime, ready, lost;
     struct model model[MAX_MODELS];
@@ -88,7 +88,7 @@ struct reading {
 
 /* ---- reading ---- */
 
-static struct model *find_model(struct reading *r, const struct prom_sample *s)
+static struct model *find_model(struct glance *r, const struct prom_sample *s)
 {
     char name[128];
     if (!prom_in_label(s, "model", name, sizeof(name)))
@@ -104,7 +104,7 @@ static struct model *find_model(struct reading *r, const struct prom_sample *s)
     return m;
 }
 
-static void add_server(struct reading *r, const struct prom_sample *s)
+static void add_server(struct glance *r, const struct prom_sample *s)
 {
     char text[32];
     if (prom_in_is(s, "shoal_responses_total") && prom_in_label(s, "status", text, sizeof(text))) {
@@ -121,7 +121,7 @@ static void add_server(struct reading *r, const struct prom_sample *s)
     }
 }
 
-static void add_sample(struct reading *r, const struct prom_sample *s)
+static void add_sample(struct glance *r, const struct prom_sample *s)
 {
     struct model *m = find_model(r, s);
     char le[32];
@@ -142,7 +142,7 @@ static void add_sample(struct reading *r, const struct prom_sample *s)
     }
 }
 
-static int take(struct reading *r, struct server_ask *ask)
+static int take(struct glance *r, struct server_ask *ask)
 {
     struct err e = {0};
     int status = 0;
@@ -171,7 +171,7 @@ static int take(struct reading *r, struct server_ask *ask)
 
 /* ---- between two readings ---- */
 
-static const struct model *before(const struct reading *old, const char *name)
+static const struct model *before(const struct glance *old, const char *name)
 {
     static const struct model none;
     for (uint32_t i = 0; i < old->n_models; i++)
@@ -224,8 +224,8 @@ static void put_number(struct buf *b, double v, int width, int decimals)
         buf_printf(b, " %*.*f", width, decimals, v);
 }
 
-static void put_text(struct buf *b, const char *server, const struct reading *old,
-                     const struct reading *now)
+static void put_text(struct buf *b, const char *server, const struct glance *old,
+                     const struct glance *now)
 {
     const double s = (double)(now->at_ns - old->at_ns) / 1e9;
     double tokens = 0.0;
@@ -270,7 +270,7 @@ static void member(struct json_out *j, const char *key, double v)
     json_out_rounded(j, v, 4); /* NAN: null */
 }
 
-static void put_json(struct buf *b, const struct reading *old, const struct reading *now)
+static void put_json(struct buf *b, const struct glance *old, const struct glance *now)
 {
     const double s = (double)(now->at_ns - old->at_ns) / 1e9;
     struct json_out j = json_out_make(b);
@@ -310,8 +310,8 @@ static void put_json(struct buf *b, const struct reading *old, const struct read
     buf_putc(b, '\n');
 }
 
-static int print(const struct opts *o, const char *server, const struct reading *old,
-                 const struct reading *now)
+static int print(const struct opts *o, const char *server, const struct glance *old,
+                 const struct glance *now)
 {
     struct buf b;
     buf_init(&b, (size_t)4 << 20);
@@ -337,7 +337,7 @@ int cmd_top(int argc, const char *const *argv)
     const int fd = term_catch_interrupt();
     const int wait_ms = (int)lround(opts_real(&o, "interval") * 1000);
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    struct reading *r = mem_zalloc_n(2, sizeof(*r));
+    struct glance *r = mem_zalloc_n(2, sizeof(*r));
     int now = 0;
     server_ask_init(&ask, &o);
     rc = r ? take(&r[0], &ask) : cmd_fail(&page, "out of memory");
