@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 
 import families
@@ -260,7 +261,8 @@ class Sources:
                 if r.random() < 0.5:
                     c, state = tongues.clause(g, lang, t["texts"])
                 else:
-                    c = ha.clause(g, t["ha"], r.choice(t["intents"][r.choice(list(t["intents"]))]), tongue)
+                    e = r.choice(t["ha"]["entries"]) if r.random() < 0.4 else r.choice(t["intents"][r.choice(list(t["intents"]))])
+                    c = ha.clause(g, t["ha"], e, tongue)
                     if r.random() < 0.25:
                         c.parts = talk.wrap(c.parts, r.choice(tongue["polite"].split("|")))
             except (NoFit, KeyError):
@@ -353,12 +355,15 @@ def with_state(r, e):
     return e
 
 
+TONGUES_SHARE = float(os.environ.get("TONGUES_SHARE", 0.12))
+
+
 def batch(r, sources, mode="all"):
     """A few examples of all kinds, as they are mixed in training."""
-    x = r.random()
     try:
-        if x < 0.12:
+        if r.random() < TONGUES_SHARE:
             return [sources.tongue_example(r, r.choice(("de", "fr", "es")), mode) for _ in range(4)]
+        x = r.uniform(0.12, 1)
         if x < 0.59:
             return generated(r, mode)
         if x < 0.66:

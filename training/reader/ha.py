@@ -150,7 +150,9 @@ def clause(g, ha, e, tongue=None):
             q = "volume" if s == "volume_level" else s
             lo, hi = (12, 30) if s == "temperature" else (0, 100)
             return span("value", str(r.randint(lo, hi)) + r.choice(tongue["unit"][q].split("|")))
-        table = {"color": ("color", "colors"), "timer_name": ("timer", "timers"), "shopping_list_item": ("item", "items"), "todo_list_item": ("item", "items"), "message": ("message", "messages"), "search_query": ("query", "music")}.get(s)
+        if s in ("brightness_level", "volume_mapping", "position_level") and s in ha["lists"]:
+            return span("value", "".join(w for w, _ in expand(r.choice(ha["lists"][s])[0], r, fill, {})))
+        table = {"color": ("color", "colors"), "timer_name": ("timer", "timers"), "shopping_list_item": ("item", "items"), "todo_list_item": ("item", "items"), "item": ("item", "items"), "message": ("message", "messages"), "search_query": ("query", "music")}.get(s)
         return span(table[0], r.choice(tongue[table[1]].split("|"))) if table else None
 
     def fill(s):
@@ -160,6 +162,8 @@ def clause(g, ha, e, tongue=None):
             return other
         if tongue and s in ("zone", "media_class", "brightness_level"):
             raise NoFit
+        if tongue and s.lstrip("@") == "name" and e["intent"].startswith("HassList"):
+            return span("list", r.choice(tongue["list_names"].split("|")))
         if s.startswith("@"):
             s = s[1:]
             if s in ("everywhere", "all"):
@@ -262,6 +266,8 @@ def plan(g, e, u, text, tongue=None):
     cls = u.values.get("device_class") or e["slots"].get("device_class")
     if cls and cls.startswith("["):  # several: all that shades a window
         cls = "cover"
+    if not cls and tongue and dom == "cover":  # some languages have one slot for every word
+        cls = next((c for words, c in tongue["covers"] if re.search(words, text, re.I)), None)
     sp = lambda k: Span(u.spans[k])
     allm = ["all"] if u.all or re.search(tongue["all"] if tongue else r"\b(all|every|each)\b", text, re.I) else []
     if not place and re.search(r"\b(everywhere|(?:whole|entire) (?:house|home))\b", text):
@@ -314,6 +320,8 @@ def plan(g, e, u, text, tongue=None):
         return ["timer", word] + which + (["all_of"] if i == "HassCancelAllTimers" else []) + (["by_value", sp("dur")] if "dur" in u.spans else [])
     if i in ("HassShoppingListAddItem", "HassShoppingListCompleteItem"):
         return ["add" if i == "HassShoppingListAddItem" else "remove", "item", sp("item")]
+    if i in ("HassListAddItem", "HassListCompleteItem") and tongue:
+        return ["add" if i == "HassListAddItem" else "remove", "item", sp("item"), "list", sp("list")]
     if i == "HassVacuumStart":
         return ["start", u.thing] if u.thing is not None else ["start", "vacuum"] + place
     if i == "HassVacuumReturnToBase":

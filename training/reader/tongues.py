@@ -66,7 +66,7 @@ sensor:Außentemperatur;Thermometer;Luftfeuchtigkeit"""),
         "brighter": "heller|mach es heller|mach das Licht heller|etwas heller bitte|es ist zu dunkel", "darker": "dunkler|mach es dunkler|mach das Licht dunkler|etwas dunkler|es ist zu hell|dimm das Licht", "warmer": "wärmer|mach es wärmer|mir ist kalt|es ist zu kalt|dreh die Heizung hoch", "cooler": "kälter|kühler|mach es kühler|es ist zu warm|mir ist zu heiß|dreh die Heizung runter", "louder": "lauter|mach lauter|dreh lauter|Lautstärke hoch", "quieter": "leiser|mach leiser|Lautstärke runter|zu laut",
         "pause": "Pause|pausiere die Musik|halt die Musik an|Musik anhalten", "resume": "weiter|mach weiter mit der Musik|Musik fortsetzen|spiel weiter", "next": "nächstes Lied|nächster Titel|überspring das Lied|weiter zum nächsten", "previous": "voriges Lied|letztes Lied nochmal|vorheriger Titel|einen Titel zurück", "mute": "Ton aus|stumm|schalte auf stumm|mach den Ton aus", "unmute": "Ton an|Stummschaltung aus|mach den Ton wieder an", "play": "spiel {w}|spiele {w}|ich will {w} hören|mach {w} an|leg {w} auf",
         "timer": "stell einen Timer auf {d}|Timer auf {d}|stelle einen Wecker in {d}|Timer für {d}|starte einen Timer von {d}|erinnere mich in {d}", "timer_cancel": "lösch den Timer|Timer abbrechen|stoppe den Timer|brich den Timer ab", "timer_ask": "wie lange läuft der Timer noch|wie viel Zeit ist noch auf dem Timer|wie lange noch", "alarm": "weck mich um {t}|stell einen Wecker auf {t}|stell den Wecker auf {t}|Wecker um {t}", "alarm_cancel": "lösch den Wecker|Wecker aus|stell den Wecker ab", "remind": "erinnere mich um {t} daran, {w}|erinner mich {t} an {w}|erinnere mich daran, {w}",
-        "add": "setz {i} auf die {l}|schreib {i} auf die {l}|{i} auf die {l}|füge {i} zur {l} hinzu|wir brauchen {i}|kauf {i}", "remove": "streich {i} von der {l}|nimm {i} von der {l}|lösche {i} von der {l}", "list": "was steht auf der {l}|lies mir die {l} vor|zeig die {l}", "call": "ruf {p} an|telefoniere mit {p}|{p} anrufen", "announce": "sag allen, {w}|durchsage: {w}|gib durch, {w}",
+        "add": "setz {i} auf die {l}|schreib {i} auf die {l}|{i} auf die {l}|füge {i} zur {l} hinzu|wir brauchen {i}|kauf {i}", "remove": "streich {i} von der {l}|nimm {i} von der {l}|lösche {i} von der {l}|entferne {i} aus der {l}|hake {i} auf der {l} ab|{i} von der {l} löschen|{i} aus der {l} entfernen|{i} auf der {l} abhaken|schließe {i} auf der {l} ab|{i} ist erledigt, streich es von der {l}", "list": "was steht auf der {l}|lies mir die {l} vor|zeig die {l}", "call": "ruf {p} an|telefoniere mit {p}|{p} anrufen", "announce": "sag allen, {w}|durchsage: {w}|gib durch, {w}",
         "is": "ist {x} {st}|ist {x} noch {st}|{x} {st}?|hab ich {x} {st} gelassen|schau mal, ob {x} {st} ist", "temp": "wie warm ist es {in}|wie kalt ist es {in}|welche Temperatur ist {in}|Temperatur {in}", "which": "welche {c} sind {st}|was ist {in} noch {st}|sind {in} noch {c} {st}",
         "yes": "ja|ja bitte|klar|mach das|genau|jawohl|in Ordnung", "no": "nein|nee|lieber nicht|nein danke|lass es", "cancel": "vergiss es|abbrechen|schon gut|egal", "greet": "hallo|guten Morgen|guten Abend|hi", "bye": "tschüss|gute Nacht|bis später", "thanks": "danke|danke schön|vielen Dank|super, danke", "weather": "wie wird das Wetter|regnet es morgen|brauche ich einen Schirm|Wetter morgen", "time": "wie spät ist es|wie viel Uhr ist es", "date": "welcher Tag ist heute|welches Datum haben wir", "joke": "erzähl mir einen Witz", "help": "was kannst du|was kann ich sagen", "knowledge": "wer war Goethe|was ist die Hauptstadt von Frankreich|wie hoch ist der Eiffelturm",
         "negated": "mach {x} nicht an|schalte {x} nicht aus|lass {x} an|lass {x} aus|lass {x} in Ruhe|{x} bleibt an|{x} bleibt zu|nicht {x}|öffne {x} nicht|bloß nicht {x} öffnen|fass {x} nicht an|du sollst {x} nicht ausmachen|ich will nicht, dass du {x} anmachst|auf keinen Fall {x} aufschließen",
@@ -120,7 +120,7 @@ sensor:température extérieure;thermomètre;humidité"""),
         "brighter": "plus clair|plus de lumière|augmente la lumière|il fait trop sombre", "darker": "moins fort la lumière|baisse la lumière|tamise la lumière|c'est trop lumineux", "warmer": "plus chaud|j'ai froid|il fait trop froid|monte le chauffage", "cooler": "moins chaud|plus frais|j'ai trop chaud|il fait trop chaud|baisse le chauffage", "louder": "plus fort|monte le son|augmente le volume", "quieter": "moins fort|baisse le son|baisse le volume|trop fort",
         "pause": "pause|mets la musique en pause|mets en pause", "resume": "reprends|reprends la musique|continue la lecture", "next": "chanson suivante|morceau suivant|passe à la suivante", "previous": "chanson précédente|morceau précédent|reviens en arrière d'une chanson", "mute": "coupe le son|muet|sans le son", "unmute": "remets le son|rétablis le son", "play": "joue {w}|mets {w}|je veux écouter {w}|lance {w}|passe {w}",
         "timer": "mets un minuteur de {d}|minuteur de {d}|lance un minuteur de {d}|minuterie de {d}|compte {d}|règle un minuteur sur {d}", "timer_cancel": "annule le minuteur|arrête le minuteur|supprime le minuteur", "timer_ask": "combien de temps reste-t-il sur le minuteur|il reste combien de temps|combien de temps encore", "alarm": "réveille-moi à {t}|mets un réveil à {t}|règle le réveil à {t}|réveil à {t}", "alarm_cancel": "annule le réveil|supprime le réveil|éteins le réveil", "remind": "rappelle-moi de {w} à {t}|rappelle-moi à {t} de {w}|rappelle-moi de {w}",
-        "add": "ajoute {i} à la {l}|mets {i} sur la {l}|{i} sur la {l}|il faut {i}|on a besoin de {i}|achète {i}", "remove": "enlève {i} de la {l}|retire {i} de la {l}|supprime {i} de la {l}", "list": "qu'y a-t-il sur la {l}|lis-moi la {l}|montre la {l}", "call": "appelle {p}|téléphone à {p}|appeler {p}", "announce": "annonce que {w}|dis à tout le monde que {w}|diffuse {w}",
+        "add": "ajoute {i} à la {l}|mets {i} sur la {l}|{i} sur la {l}|il faut {i}|on a besoin de {i}|achète {i}", "remove": "enlève {i} de la {l}|retire {i} de la {l}|supprime {i} de la {l}|coche {i} sur la {l}|raye {i} de la {l}|efface {i} de la {l}|{i} est fait, retire-le de la {l}", "list": "qu'y a-t-il sur la {l}|lis-moi la {l}|montre la {l}", "call": "appelle {p}|téléphone à {p}|appeler {p}", "announce": "annonce que {w}|dis à tout le monde que {w}|diffuse {w}",
         "is": "est-ce que {x} est {st}|{x} est {st}|{x} est toujours {st}|vérifie si {x} est {st}|ai-je laissé {x} {st}", "temp": "quelle température fait-il {in}|il fait combien {in}|quelle est la température {in}|température {in}", "which": "quels {c} sont {st}|qu'est-ce qui est {st} {in}|y a-t-il des {c} {st} {in}",
         "yes": "oui|oui s'il te plaît|d'accord|vas-y|bien sûr|exactement", "no": "non|non merci|surtout pas|laisse", "cancel": "laisse tomber|annule|oublie ça|tant pis", "greet": "bonjour|salut|bonsoir", "bye": "au revoir|bonne nuit|à plus tard", "thanks": "merci|merci beaucoup|super, merci", "weather": "quel temps fait-il|va-t-il pleuvoir demain|ai-je besoin d'un parapluie|météo de demain", "time": "quelle heure est-il|il est quelle heure", "date": "quel jour sommes-nous|quelle est la date", "joke": "raconte-moi une blague", "help": "que sais-tu faire|qu'est-ce que je peux dire", "knowledge": "qui était Victor Hugo|quelle est la capitale de l'Espagne|quelle est la hauteur de la tour Eiffel",
         "negated": "n'allume pas {x}|n'éteins pas {x}|laisse {x} allumé|laisse {x} éteint|laisse {x} tranquille|{x} reste ouvert|pas {x}|n'ouvre pas {x}|ne touche pas à {x}|surtout n'ouvre pas {x}|je ne veux pas que tu éteignes {x}|ne ferme jamais {x}|il ne faut pas ouvrir {x}", "reported": "j'ai déjà éteint {x}|Léa a laissé {x} allumé hier|quelqu'un a ouvert {x}|hier {x} était allumé toute la journée|il m'a dit d'éteindre {x}|{x} était ouvert quand je suis arrivé", "question": "dois-je éteindre {x}|peut-on ouvrir {x}|pourquoi {x} est toujours allumé|combien consomme {x}|qui a allumé {x}|que se passe-t-il si j'ouvre {x}|est-ce prudent de laisser {x} allumé", "condition": "s'il pleut, ferme {x}|si quelqu'un arrive, allume {x}|dès qu'il fait nuit, allume {x}|éteins {x} quand je pars|on pourrait éteindre {x}, mais il est tard",
@@ -173,7 +173,7 @@ sensor:temperatura exterior;termómetro;humedad"""),
         "brighter": "más luz|más brillo|sube la luz|está muy oscuro", "darker": "menos luz|baja la luz|atenúa la luz|hay demasiada luz", "warmer": "más calor|tengo frío|hace demasiado frío|sube la calefacción", "cooler": "menos calor|más fresco|tengo calor|hace demasiado calor|baja la calefacción", "louder": "más alto|sube el volumen|más fuerte", "quieter": "más bajo|baja el volumen|está muy alto",
         "pause": "pausa|pausa la música|pon en pausa", "resume": "sigue|continúa la música|reanuda la reproducción", "next": "siguiente canción|siguiente pista|pasa a la siguiente", "previous": "canción anterior|pista anterior|vuelve a la anterior", "mute": "silencia|quita el sonido|sin sonido", "unmute": "activa el sonido|devuelve el sonido|quita el silencio", "play": "pon {w}|reproduce {w}|quiero escuchar {w}|toca {w}",
         "timer": "pon un temporizador de {d}|temporizador de {d}|inicia un temporizador de {d}|cuenta {d}|pon una cuenta atrás de {d}", "timer_cancel": "cancela el temporizador|para el temporizador|borra el temporizador", "timer_ask": "cuánto tiempo queda en el temporizador|cuánto queda|cuánto falta", "alarm": "despiértame a {t}|pon una alarma a {t}|pon el despertador a {t}|alarma a {t}", "alarm_cancel": "cancela la alarma del despertador|quita el despertador|borra el despertador", "remind": "recuérdame {w} a {t}|recuérdame a {t} {w}|recuérdame {w}",
-        "add": "añade {i} a la {l}|pon {i} en la {l}|{i} en la {l}|necesitamos {i}|apunta {i}|compra {i}", "remove": "quita {i} de la {l}|borra {i} de la {l}|elimina {i} de la {l}", "list": "qué hay en la {l}|léeme la {l}|enséñame la {l}", "call": "llama a {p}|telefonea a {p}|llamar a {p}", "announce": "anuncia que {w}|di a todos que {w}|difunde {w}",
+        "add": "añade {i} a la {l}|pon {i} en la {l}|{i} en la {l}|necesitamos {i}|apunta {i}|compra {i}", "remove": "quita {i} de la {l}|borra {i} de la {l}|elimina {i} de la {l}|tacha {i} de la {l}|marca {i} como hecho en la {l}|{i} ya está, quítalo de la {l}", "list": "qué hay en la {l}|léeme la {l}|enséñame la {l}", "call": "llama a {p}|telefonea a {p}|llamar a {p}", "announce": "anuncia que {w}|di a todos que {w}|difunde {w}",
         "is": "está {x} {st}|¿está {x} {st}?|sigue {x} {st}|comprueba si {x} está {st}|he dejado {x} {st}", "temp": "qué temperatura hace {in}|cuántos grados hay {in}|cuál es la temperatura {in}|temperatura {in}", "which": "qué {c} están {st}|qué está {st} {in}|hay {c} {st} {in}",
         "yes": "sí|sí por favor|vale|de acuerdo|claro|exacto|adelante", "no": "no|no gracias|mejor no|déjalo", "cancel": "olvídalo|cancela|da igual|no importa", "greet": "hola|buenos días|buenas tardes", "bye": "adiós|buenas noches|hasta luego", "thanks": "gracias|muchas gracias|genial, gracias", "weather": "qué tiempo hace|va a llover mañana|necesito paraguas|el tiempo de mañana", "time": "qué hora es|dime la hora", "date": "qué día es hoy|cuál es la fecha", "joke": "cuéntame un chiste", "help": "qué sabes hacer|qué puedo decir", "knowledge": "quién fue Cervantes|cuál es la capital de Francia|cuánto mide la torre Eiffel",
         "negated": "no enciendas {x}|no apagues {x}|deja {x} encendido|deja {x} apagado|deja {x} en paz|{x} se queda abierto|{x} no|no abras {x}|no toques {x}|sobre todo no abras {x}|no quiero que apagues {x}|nunca cierres {x}|no hace falta encender {x}", "reported": "ya he apagado {x}|Ana dejó {x} encendido ayer|alguien abrió {x}|ayer {x} estuvo encendido todo el día|me dijo que apagara {x}|{x} estaba abierto cuando llegué", "question": "debo apagar {x}|se puede abrir {x}|por qué está siempre encendido {x}|cuánto gasta {x}|quién encendió {x}|qué pasa si abro {x}|es seguro dejar {x} encendido", "condition": "si llueve, cierra {x}|si viene alguien, enciende {x}|cuando oscurezca, enciende {x}|apaga {x} cuando me vaya|podríamos apagar {x}, pero es tarde",
@@ -185,6 +185,25 @@ sensor:temperatura exterior;termómetro;humedad"""),
 DE["all"], DE["all_house"] = r"\b(alle|allen|sämtliche|jede|jedes|jeden)\b", r"überall|ganzen (haus|wohnung)|allen räumen"
 FR["all"], FR["all_house"] = r"\b(tous|toutes|chaque)\b", r"partout|toute la maison|toutes les pièces"
 ES["all"], ES["all_house"] = r"\b(todos|todas|cada)\b", r"toda la casa|todas partes|todas las habitaciones"
+DE["list_names"], FR["list_names"], ES["list_names"] = "Haushalt|Baumarkt|Urlaub|Geschenke|Arbeit|Garten|Drogerie", "ménage|bricolage|vacances|cadeaux|travail|jardin|pharmacie", "casa|ferretería|vacaciones|regalos|trabajo|jardín|farmacia"
+DE["pause_one"], DE["resume_one"] = "halte den Timer an|pausiere den Timer|Timer pausieren|stopp den Timer kurz", "lass den Timer weiterlaufen|setze den Timer fort|Timer fortsetzen|Timer weiter"
+FR["pause_one"], FR["resume_one"] = "mets le minuteur en pause|suspends le minuteur|minuteur en pause", "reprends le minuteur|relance le minuteur|continue le minuteur"
+ES["pause_one"], ES["resume_one"] = "pausa el temporizador|pon el temporizador en pausa|detén un momento el temporizador", "reanuda el temporizador|continúa el temporizador|sigue con el temporizador"
+# Words for what covers a window or closes an opening, the first that fits.
+DE["covers"] = (("rolll?[aä]den", "shutter"), ("rollo|jalousie|raffstore", "blind"), ("vorh[aä]ng|gardine", "curtain"), ("markise", "awning"), ("garagent", "garage"), ("fenster", "window"), ("tür", "door"), (r"\btore?\b|gartentor|einfahrt", "gate"), ("abdeckung|beschattung|verdunk|sonnenschutz|verschattung", "cover"))
+FR["covers"] = (("volet", "shutter"), ("store banne|auvent", "awning"), ("store", "blind"), ("rideau|voilage", "curtain"), ("garage", "garage"), ("fenêtre|vélux", "window"), ("porte\\b|portes\\b", "door"), ("portail|barrière", "gate"), ("protection|occultation", "cover"))
+ES["covers"] = (("persiana", "shutter"), ("estor", "blind"), ("cortina", "curtain"), ("toldo", "awning"), ("garaje", "garage"), ("ventana", "window"), ("puerta", "door"), ("portón|verja|cancela", "gate"), ("cubierta|protección", "cover"))
+# What follows or precedes a name: several of a kind in one room. Whether the room's name goes in front of the thing's in one word.
+DE["sides"], FR["sides"], ES["sides"] = "links|rechts|vorn|hinten|mitte|1|2|Nord|Süd", "gauche|droit|avant|arrière|du milieu|1|2|nord|sud", "izquierdo|derecho|delantero|trasero|central|1|2|norte|sur"
+DE["of"], FR["of"], ES["of"] = None, "du |de la |de l'", "del |de la |de "
+# Other forms of the same order: "mach" and "macht".
+DE["forms"] = (("mach", "mache|macht|mach mir|mach mal"), ("schalte", "schaltet|schalten Sie|schalt"), ("stell", "stelle|stellt|stellen Sie"), ("stelle", "stellt|stell"), ("öffne", "öffnet|öffnen Sie"), ("schließe", "schließt|schließen Sie"), ("fahr", "fahre|fahrt"), ("dreh", "drehe|dreht"), ("zieh", "ziehe|zieht"), ("lass", "lasse|lasst"), ("setz", "setze|setzt"), ("starte", "startet|start"), ("auf$", "rauf|hoch"), ("zu$", "runter"))
+FR["forms"] = (("allume", "allumez|allumer"), ("éteins", "éteignez|éteindre"), ("ouvre", "ouvrez|ouvrir"), ("ferme", "fermez|fermer"), ("mets", "mettez|mettre"), ("règle", "réglez|régler"), ("arrête", "arrêtez|arrêter"), ("baisse", "baissez|baisser"), ("monte", "montez|monter"), ("active", "activez"), ("lance", "lancez"))
+ES["forms"] = (("enciende", "encienda|encender|prende"), ("apaga", "apague|apagar"), ("abre", "abra|abrir"), ("cierra", "cierre|cerrar"), ("pon", "ponga|poner|ajusta|establece|configura"), ("sube", "suba|subir"), ("baja", "baje|bajar"), ("para", "pare|parar|detén"), ("activa", "active|activar"), ("inicia", "inicie|iniciar"))
+# An amount in words: of a light, a loudspeaker, a blind.
+DE["most"] = "maximale {q}|höchste {q}|die höchste {q}|volle {q}|Maximum|maximal|die höchste Stufe|höchste Stufe|das Maximum|die niedrigste Stufe|niedrigste {q}|minimale {q}|Minimum|minimal|die Hälfte|halbe {q}"
+FR["most"] = "maximum|au maximum|à fond|{q} maximale|pleine {q}|minimum|{q} minimale|la moitié|mi-hauteur|le plus bas|le plus haut"
+ES["most"] = "máximo|al máximo|{q} máximo|{q} máxima|tope|mínimo|al mínimo|{q} mínimo|lo más alto|lo más bajo|la mitad"
 TONGUES = {"de": DE, "fr": FR, "es": ES}
 SCENES = {"de": "Filmabend;Gute Nacht;Guten Morgen;Abendessen;Party;Entspannen;Lesen", "fr": "soirée film;bonne nuit;bonjour;dîner;fête;détente;lecture", "es": "noche de cine;buenas noches;buenos días;cena;fiesta;relax;lectura"}
 
@@ -192,6 +211,14 @@ SCENES = {"de": "Filmabend;Gute Nacht;Guten Morgen;Abendessen;Party;Entspannen;L
 def _area(text):
     name, _, more = text.partition("=")
     return name.lower(), [x.strip().lower() for x in more.split(",") if x]
+
+
+def _with_room(r, t, name, area):
+    """The name with its room in it: "Küchenlampe", "lampe du salon"."""
+    room = " ".join(area.words[0])
+    if t["of"]:
+        return name + " " + r.choice(t["of"].split("|")) + room
+    return room + r.choice(("", "", " ")) + name.lower()
 
 
 def make(r, t, lang):
@@ -210,6 +237,11 @@ def make(r, t, lang):
         if kind == "sensor" and "umi" in names[0] or "feucht" in names[0]:
             q = ["humidity"]
         area = r.choice(s.areas) if r.random() < 0.75 else None
+        x = r.random()
+        if x < 0.2 and area is not None:
+            names = [_with_room(r, t, n, area) for n in names]
+        elif x < 0.35:
+            names = [n + " " + r.choice(t["sides"].split("|")) for n in names]
         if any(x.name == names[0].lower() for x in s.things):
             continue
         s.things.append(Thing(kind, names[0].lower(), [n.lower() for n in names[1:]] if r.random() < 0.6 else (), area, q))
@@ -231,6 +263,9 @@ class Speaker:
         return self.t["spelled"][n] if n <= 20 and self.r.random() < 0.3 else str(n)
 
     def value(self, q):
+        if q in ("brightness", "volume", "position") and self.r.random() < 0.15:
+            k = self.g.key("v")
+            return k, [(self.pick("most").replace("{q}", self.r.choice(self.t["q"][q].split("|"))), k)]
         lo, hi = {"temperature": (15, 26), "pressure": (1, 6)}.get(q, (0, 100))
         k = self.g.key("v")
         return k, [(self.number(lo, hi) + self.r.choice(self.t["unit"][q].split("|")), k)]
@@ -265,7 +300,7 @@ class Speaker:
             if r.random() < 0.3:
                 return [c], w
             sym, in_ = self.place()
-            return [c] + sym, w + " " + in_
+            return [c] + sym, in_ + " " + w if r.random() < 0.3 else w + " " + in_
         x = self.g.thing(kinds)
         return [x], self.say(x)
 
@@ -273,7 +308,11 @@ class Speaker:
         def fill(s):
             v = slots[s]
             return v if isinstance(v, list) else [(v, None)]
-        return expand(r_template(self.r, self.t["T"][key]), self.r, fill, {})
+        template = r_template(self.r, self.t["T"][key])
+        for word, others in self.t["forms"]:
+            if self.r.random() < 0.3:
+                template = re.sub(r"(^| )" + word + (r"(?= |$)" if word[-1] != "$" else ""), lambda m: m[1] + self.r.choice(others.split("|")), template)
+        return expand(template, self.r, fill, {})
 
     def simple(self):
         r, g = self.r, self.g
@@ -342,6 +381,9 @@ class Speaker:
 
     def timing(self):
         r, k, kw = self.r, self.g.key("d"), self.g.key("w")
+        if r.random() < 0.12:
+            key = r.choice(("pause_one", "resume_one"))
+            return Clause([(r.choice(self.t[key].split("|")), None)], ["timer", key])
         key = r.choice(("timer", "timer", "timer_cancel", "timer_ask", "alarm", "alarm", "alarm_cancel", "remind", "remind"))
         if key == "timer":
             return Clause(self.phrase(key, d=[(self.t["duration"](r), k)]), ["timer", "set_one", "dur", Span(k)])
@@ -356,7 +398,13 @@ class Speaker:
         r = self.r
         key = r.choice(("add", "add", "remove", "list"))
         k = self.g.key("i")
-        parts = self.phrase(key, i=[(self.pick("items"), k)], l=self.t["lists"].split("|")[0])
+        first = self.t["lists"].split("|")[0]
+        if key != "list" and r.random() < 0.3:
+            kl = self.g.key("l")
+            name = [(self.t["lists"].split("|")[1] + " ", None), (self.pick("list_names"), kl)]
+            parts = self.phrase(key, i=[(self.pick("items"), k)], l=name)
+            return Clause(parts, [key, "item", Span(k)] + (["list", Span(kl)] if any(t == kl for _, t in parts) else []))
+        parts = self.phrase(key, i=[(self.pick("items"), k)], l=first)
         return Clause(parts, ["ask", "list"] if key == "list" else [key, "item", Span(k)])
 
     def asking(self):
