@@ -11,7 +11,8 @@ uint64_t load_random(uint64_t *state)
     return hash_mix(*state);
 }
 
-double load_random_unit(uint64_t *state)
+/* From 0 up to but not including 1. */
+static double random_unit(uint64_t *state)
 {
     return (double)(load_random(state) >> 11) * 0x1p-53;
 }
@@ -20,7 +21,7 @@ uint64_t load_arrivals_next(struct load_arrivals *a)
 {
     const uint64_t i = a->n++;
     if (a->pattern == LOAD_POISSON)
-        a->at_s -= log1p(-load_random_unit(&a->seed)) / a->rate;
+        a->at_s -= log1p(-random_unit(&a->seed)) / a->rate;
     else if (a->pattern == LOAD_BURST) /* from the number: rounding must not add up */
         a->at_s = (double)(i - i % a->burst) / a->rate;
     else

@@ -26,8 +26,7 @@ struct load_arrivals {
 /* The time of the next request, in ns after the start; never before the last one. */
 uint64_t load_arrivals_next(struct load_arrivals *a);
 
-/* The next random number of a stream (splitmix64), and one from 0 up to but not including 1. */
+/* The next random number of a stream (splitmix64). */
 uint64_t load_random(uint64_t *state);
-double load_random_unit(uint64_t *state);
 
 #endif

@@ -110,7 +110,7 @@ double load_record_ttft(const struct load_record *r)
     return r->first ? (double)(r->first - r->due) / 1e6 : (double)NAN;
 }
 
-double load_record_tpot(const struct load_record *r)
+static double tpot_of(const struct load_record *r)
 {
     const uint32_t n = r->n_tokens ? r->n_tokens : r->n_pieces;
     return r->n_pieces > 1 && n > 1 ? (double)(r->last - r->first) / 1e6 / (n - 1) : (double)NAN;
@@ -130,7 +130,7 @@ static bool within(double ms, double limit)
 bool load_record_good(const struct load_record *r, const struct load_slo *s)
 {
     return r->outcome == LOAD_OK && within(load_record_ttft(r), s->ttft) &&
-           within(load_record_tpot(r), s->tpot) && within(load_record_e2e(r), s->e2e);
+           within(tpot_of(r), s->tpot) && within(load_record_e2e(r), s->e2e);
 }
 
 /* ---- all of them ---- */
@@ -161,8 +161,8 @@ static void put_times(struct load_times *out, double *values, size_t n)
 int load_summarize(struct load_summary *out, const struct load_log *l, int part, uint64_t skip_ns,
                    const struct load_slo *s, struct err *e)
 {
-    double (*const of[])(const struct load_record *) = {load_record_ttft, load_record_tpot,
-                                                        load_record_e2e, late_of};
+    double (*const of[])(const struct load_record *) = {load_record_ttft, tpot_of, load_record_e2e,
+                                                        late_of};
     struct load_times *const to[] = {&out->ttft, &out->tpot, &out->e2e, &out->late};
     const size_t most = l->n > l->n_gaps ? l->n : l->n_gaps;
     const double seconds = l->seconds - (double)skip_ns / 1e9;

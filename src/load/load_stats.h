@@ -87,7 +87,6 @@ const char *load_outcome_name(enum load_outcome o);
 /* "ttft:200,tpot:50,e2e:2000", in ms. */
 SHOAL_MUST_CHECK int load_slo_parse(struct load_slo *s, const char *text, struct err *e);
 double load_record_ttft(const struct load_record *r); /* ms; NAN: there is none */
-double load_record_tpot(const struct load_record *r);
 double load_record_e2e(const struct load_record *r);
 bool load_record_good(const struct load_record *r, const struct load_slo *s);
 /* part: of the mix; -1: all.  Requests due before skip_ns are left out. ITL is of all parts. */
