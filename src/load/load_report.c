@@ -103,8 +103,8 @@ void load_report_text(struct buf *b, const struct load_report *r)
     buf_printf(b, "goodput     %.2f answers/s, %.1f %% of requests (", s->good_per_s,
                100.0 * s->good_share);
     put_slo(b, r->slo);
-    buf_puts(
-        b, ")\n\n  ms            n      mean       p50       p90       p95       p99       max\n");
+    buf_printf(b, ")\n\n%-6s %8s %9s %9s %9s %9s %9s %9s\n", "ms", "n", "mean", "p50", "p90", "p95",
+               "p99", "max");
     for (size_t i = 0; i < N_ROWS; i++) {
         const struct load_times *t = times_of(s, i);
         if (t->n > 0)

@@ -24,7 +24,8 @@ async function main() {
     const port = await t.free_port(), file = path.join(t.tmp, 'prometheus.yml');
     fs.writeFileSync(file, `global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: ["${rules}"]\nscrape_configs:\n` +
         `  - {job_name: shoal, static_configs: [{targets: ["${new URL(server.url).host}"]}]}\n`);
-    const child = spawn(path.join(bin, 'prometheus'), [`--config.file=${file}`, `--storage.tsdb.path=${path.join(t.tmp, 'tsdb')}`, `--web.listen-address=127.0.0.1:${port}`],
+    const child = spawn(path.join(bin, 'prometheus'), [`--config.file=${file}`, `--storage.tsdb.path=${path.join(t.tmp, 'tsdb')}`, `--web.listen-address=127.0.0.1:${port}`,
+        '--enable-feature=exemplar-storage'],
         { stdio: ['ignore', 'ignore', 'pipe'] });
     process.on('exit', () => child.kill('SIGKILL'));
     const it = { child, log: '' };
@@ -40,6 +41,12 @@ async function main() {
     const chats = load.parts.find((p) => p.kind === 'chat').answered;
     await t.until(async () => Number((await value('shoal_requests_total{model="reply"}'))[0]?.value[1]) === chats, 'as many as were sent');
     await t.until(async () => (await value('shoal:first_token_seconds:p95{model="reply"} > 0')).length === 1, 'a recorded rule has a value');
+
+    const since = Math.floor(Date.now() / 1000) - 600;
+    const noted = async () => (await ask(`query_exemplars?query=shoal_http_seconds_bucket&start=${since}&end=${since + 1200}`)).data.flatMap((x) => x.exemplars);
+    await t.until(async () => (await noted()).length > 0, 'exemplars are stored');
+    const trace = (await noted())[0].labels.trace_id;
+    t.same((await (await fetch(`${server.url}/v1/traces/${trace}`)).json()).trace_id, trace, 'and lead to a trace');
 
     const list = JSON.parse(spawnSync(path.join(t.root, 'tools/make-dashboards'), ['--expressions'], { encoding: 'utf8' }).stdout).expressions;
     let filled = 0;
