@@ -14,6 +14,7 @@
 #include "apps/home/site/home_things.h"
 #include "apps/home/table/home_table.h"
 #include "base/clock.h"
+#include "base/thread/cond.h"
 #include "base/thread/crew.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -673,17 +674,13 @@ static int start_all(struct gateway *g, struct err *e)
 int gateway_start(struct gateway **out, struct config *config, struct err *e)
 {
     struct gateway *g = mem_zalloc(sizeof(*g));
-    pthread_condattr_t attr;
     struct timespec ts;
     *out = NULL;
     if (!g)
         return err_set(e, SHOAL_ENOMEM, "gateway");
     struct gw *gw = &g->gw;
     pthread_mutex_init(&g->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&g->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&g->changed);
     gw->config = config_ref(config);
     routes_set(gw);
     gw->started_ns = clock_ns();

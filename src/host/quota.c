@@ -18,6 +18,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "engine/cache_dir.h"
 #include "host/counter.h"
@@ -273,15 +274,11 @@ static bool choose_file(struct quota *q, const struct quota_opts *o)
 int quota_create(struct quota **out, const struct quota_opts *o, struct err *e)
 {
     struct quota *q = mem_zalloc(sizeof(*q));
-    pthread_condattr_t attr;
     *out = NULL;
     if (!q)
         return err_set(e, SHOAL_ENOMEM, "quotas");
     pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&q->wake);
     q->o = *o;
     q->lock_fd = -1;
     if (!choose_file(q, o)) {

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "engine/cache_dir.h"
 #include "host/registry_int.h"
@@ -12,7 +13,6 @@
 int registry_create(struct registry **out, const struct registry_opts *o, struct err *e)
 {
     struct registry *r = mem_zalloc(sizeof(*r));
-    pthread_condattr_t attr;
     char dir[PATH_MAX];
     *out = NULL;
     if (!r)
@@ -20,11 +20,8 @@ int registry_create(struct registry **out, const struct registry_opts *o, struct
     r->opts = *o;
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->epoch_lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->work, &attr);
-    pthread_cond_init(&r->hash_work, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&r->work);
+    cond_init(&r->hash_work);
     const char *memo_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir));
     if ((o->cache_dir && !(r->cache_dir = mem_strdup(o->cache_dir))) ||
         (memo_dir && !(r->memo_dir = mem_strdup(memo_dir)))) {

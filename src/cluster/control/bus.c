@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread/cond.h"
 #include "base/thread/executor.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -553,7 +554,6 @@ static bool copy_opts(struct bus *b, const struct bus_opts *o)
 int bus_open(struct bus **out, const struct bus_opts *o, struct executor *x, bus_link_fn on_link,
              void *ctx, struct err *e)
 {
-    pthread_condattr_t monotonic;
     struct bus *b;
     *out = NULL;
     if (!o->cluster || !bus_cluster_ok(o->cluster))
@@ -577,10 +577,7 @@ int bus_open(struct bus **out, const struct bus_opts *o, struct executor *x, bus
     b->status.since_ns = clock_ns();
     pthread_mutex_init(&b->lock, NULL);
     pthread_mutex_init(&b->connection_lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&b->changed);
     int rc = copy_opts(b, o) ? connect_once(b, &b->nc, true, e)
                              : err_set(e, SHOAL_ENOMEM, "NATS connection");
     if (rc == 0 && (rc = thread_create(&b->keeper, "bus", keep, b, e)) == 0)

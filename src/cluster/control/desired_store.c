@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/thread/cond.h"
 #include "base/thread/executor.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -720,7 +721,6 @@ int desired_store_open(struct desired_store **out, const struct desired_store_op
                        struct executor *x, desired_change_fn on_change, void *ctx, struct err *e)
 {
     struct desired_store *s = mem_zalloc(sizeof(*s));
-    pthread_condattr_t monotonic;
     int rc;
     *out = NULL;
     if (!s)
@@ -739,10 +739,7 @@ int desired_store_open(struct desired_store **out, const struct desired_store_op
     s->listen_ctx = o->listen_ctx;
     s->task.fn = run_task;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&s->wake);
     rc = bucket_open(&s->bucket, o->bus, "desired", o->wait_ms ? o->wait_ms : DEFAULT_WAIT_MS, e);
     if (rc == 0 && x && o->file && !(s->file = mem_strdup(o->file)))
         rc = err_set(e, SHOAL_ENOMEM, "desired state");

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/desired_code.h"
@@ -299,7 +300,6 @@ static void *run(void *arg)
 int event_log_open(struct event_log **out, const struct event_log_opts *o, struct err *e)
 {
     struct event_log *l = mem_zalloc(sizeof(*l));
-    pthread_condattr_t monotonic;
     uint32_t hours = o->keep_hours ? o->keep_hours : DEFAULT_HOURS;
     uint64_t r[2] = {0};
     int rc = 0;
@@ -315,10 +315,7 @@ int event_log_open(struct event_log **out, const struct event_log_opts *o, struc
     l->keep_bytes = o->keep_bytes ? o->keep_bytes : DEFAULT_BYTES;
     l->end = &l->first;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&l->wake);
     if (getrandom(r, sizeof(r), 0) != (ssize_t)sizeof(r))
         rc = err_set(e, SHOAL_EIO, "no random bytes for events");
     snprintf(l->run, sizeof(l->run), "%016llx%016llx", (unsigned long long)r[0],

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "base/thread/cond.h"
 #include "base/thread/executor.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -466,7 +467,6 @@ int lease_open(struct lease **out, const struct lease_opts *o, struct executor *
                lease_fn on_change, void *ctx, struct err *e)
 {
     uint32_t ttl = o->ttl_ms ? o->ttl_ms : DEFAULT_TTL_MS, wait = ttl / 4;
-    pthread_condattr_t monotonic;
     struct lease *l;
     int rc;
     *out = NULL;
@@ -491,10 +491,7 @@ int lease_open(struct lease **out, const struct lease_opts *o, struct executor *
     l->task.fn = run_task;
     snprintf(l->name, sizeof(l->name), "%s", o->name);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&l->wake);
     rc = bucket_open(&l->bucket, o->bus, "lease", wait > MAX_WAIT_MS ? MAX_WAIT_MS : wait, e);
     if (rc == 0 && getrandom(l->run, sizeof(l->run), 0) != (ssize_t)sizeof(l->run))
         rc = err_set(e, SHOAL_EIO, "no random bytes for the lease");

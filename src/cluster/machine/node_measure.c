@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/membw.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "cluster/machine/node_gpu.h"
 #include "cluster/machine/speed_history.h"
@@ -293,16 +294,12 @@ static void *measure_main(void *arg)
 int node_measure_open(struct node_measure **out, const struct node_measure_opts *o, struct err *e)
 {
     struct node_measure *m = mem_zalloc(sizeof(*m));
-    pthread_condattr_t attr;
     *out = NULL;
     if (!m)
         return err_set(e, SHOAL_ENOMEM, "measuring the machine");
     m->opts = *o;
     pthread_mutex_init(&m->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&m->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&m->wake);
     int rc = 0;
     if (o->cache_dir && !(m->cache_dir = mem_strdup(o->cache_dir)))
         rc = err_set(e, SHOAL_ENOMEM, "measuring the machine");

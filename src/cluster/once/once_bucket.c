@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "cluster/control/bucket.h"
 #include "cluster/once/once_record.h"
@@ -495,7 +496,6 @@ static void release(struct once_ledger *g, const uint8_t *key)
 int once_bucket_create(struct once_bucket **out, const struct once_bucket_opts *o, struct err *e)
 {
     static const struct once_ledger_ops ops = {claim, cancel, complete, release};
-    pthread_condattr_t monotonic;
     struct once_bucket *b = mem_zalloc(sizeof(*b));
     *out = NULL;
     if (!b)
@@ -506,10 +506,7 @@ int once_bucket_create(struct once_bucket **out, const struct once_bucket_opts *
     snprintf(b->name, sizeof(b->name), "%s", o->name);
     pthread_mutex_init(&b->use, NULL);
     pthread_mutex_init(&b->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&b->wake);
     int rc = thread_create(&b->thread, "once", run, b, e);
     b->has_thread = rc == 0;
     if (rc < 0) {

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/executor.h"
 #include "base/thread/thread.h"
 #include "depot/store/model_store.h"
@@ -120,17 +121,13 @@ static void *run(void *arg)
 int model_scrub_open(struct model_scrub **out, const struct model_scrub_opts *o, struct err *e)
 {
     struct model_scrub *s = mem_zalloc(sizeof(*s));
-    pthread_condattr_t monotonic;
     *out = NULL;
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "scrub of the store");
     s->opts = *o;
     s->task.fn = on_found;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    cond_init(&s->wake);
     int rc = thread_create(&s->thread, "scrub", run, s, e);
     s->threaded = rc == 0;
     if (rc < 0) {

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "cluster/worker/ring.h"
 #include "cluster/worker/worker_pb.h"
@@ -637,7 +638,6 @@ void workers_set_registry(struct workers *w, struct registry *r)
 int workers_create(struct workers **out, const struct workers_opts *o, struct err *e)
 {
     struct workers *w = mem_zalloc(sizeof(*w));
-    pthread_condattr_t attr;
     *out = NULL;
     if (!w)
         return err_set(e, SHOAL_ENOMEM, "out of memory for workers");
@@ -647,10 +647,7 @@ int workers_create(struct workers **out, const struct workers_opts *o, struct er
         w->opts.ring_bytes = DEFAULT_RING_BYTES;
     w->silent_ns = (uint64_t)(o->silent_ms ? o->silent_ms : DEFAULT_SILENT_MS) * MS_NS;
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&w->changed);
     w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int rc = w->wake_fd >= 0 ? thread_create(&w->thread, "workers", watch_main, w, e)
                              : system_error(e, "eventfd");

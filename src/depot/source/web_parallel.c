@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "depot/source/byte_sink.h"
 
@@ -116,7 +117,7 @@ static int await_full(struct transfer *t, struct worker *w, const struct web_opt
     pthread_mutex_lock(&t->lock);
     while (!w->full && rc == 0) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += LOOK_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
@@ -227,7 +228,7 @@ int web_parallel(struct web *w, const struct web_opts *o, const char *url, uint6
     t->total = total;
     t->n_segments = (left + WEB_PARALLEL_SEGMENT - 1) / WEB_PARALLEL_SEGMENT;
     pthread_mutex_init(&t->lock, NULL);
-    pthread_cond_init(&t->changed, NULL);
+    cond_init(&t->changed);
     *reply = (struct web_reply){.status = 0};
     int rc = start(t, e);
     if (rc == 0)

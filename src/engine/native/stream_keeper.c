@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "score/score_stream.h"
 #include "score/score_stream_file.h"
@@ -214,17 +215,13 @@ static void free_keeper(struct stream_keeper *k)
 static struct stream_keeper *make(struct score_streams *t, const struct stream_keeper_opts *o)
 {
     struct stream_keeper *k = mem_zalloc(sizeof(*k));
-    pthread_condattr_t attr;
     if (!k)
         return NULL;
     k->streams = t;
     k->every_ms = o->every_ms;
     k->lock_fd = -1;
     pthread_mutex_init(&k->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&k->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&k->wake);
     return k;
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "config/config_url.h"
 #include "config/deed_text.h"
@@ -559,7 +560,6 @@ int deeds_create(struct deeds **out, const struct config_deeds *config, struct m
                  struct modbus_site *modbus, struct home_things *home, struct err *e)
 {
     struct deeds *d = mem_zalloc(sizeof(*d));
-    pthread_condattr_t attr;
     *out = NULL;
     if (!d)
         return err_set(e, SHOAL_ENOMEM, "deeds");
@@ -569,10 +569,7 @@ int deeds_create(struct deeds **out, const struct config_deeds *config, struct m
     d->modbus = modbus;
     d->home = home;
     pthread_mutex_init(&d->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&d->changed);
     d->sources = mem_zalloc_n(config->n + 1, sizeof(*d->sources));
     int rc = d->sources ? trust(d, e) : err_set(e, SHOAL_ENOMEM, "deeds");
     if (rc == 0)

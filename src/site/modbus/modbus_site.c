@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "config/config_modbus.h"
 #include "host/prometheus.h"
@@ -284,14 +285,10 @@ static int by_place(const void *a, const void *b)
 static int open_link(struct link *l, const struct config_modbus *c, struct plant *plant,
                      struct err *e)
 {
-    pthread_condattr_t attr;
     l->config = c;
     l->plant = plant;
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&l->changed);
     l->tags = mem_zalloc_n(c->n_tags, sizeof(*l->tags));
     if (!l->tags)
         return err_set(e, SHOAL_ENOMEM, "modbus");

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "mqtt/mqtt.h"
 #include "site/things/plant.h"
@@ -60,7 +61,6 @@ static void *run(void *arg)
 int demo_create(struct demo **out, enum demo_mode mode, struct plant *plant, struct mqtt *client,
                 struct err *e)
 {
-    pthread_condattr_t attr;
     *out = NULL;
     if (mode == DEMO_OFF)
         return 0;
@@ -73,10 +73,7 @@ int demo_create(struct demo **out, enum demo_mode mode, struct plant *plant, str
     d->plant = plant;
     d->client = mode == DEMO_MQTT ? client : NULL;
     pthread_mutex_init(&d->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&d->wake);
     for (uint32_t i = 0; i < DEMO_PLANT_SENSORS; i++)
         d->sensors[i] = plant_find(plant, demo_plant_sensors[i]);
     int rc = mode == DEMO_HERE ? thread_create(&d->thread, "demo", run, d, e) : 0;

@@ -16,6 +16,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "config/config.h"
 #include "host/confidence_watch.h"
@@ -543,7 +544,6 @@ int plant_create(struct plant **out, const struct config *config, const char *fi
 {
     const bool needed = plant_is_needed(config);
     struct plant *p = needed ? mem_zalloc(sizeof(*p)) : NULL;
-    pthread_condattr_t attr;
     *out = NULL;
     if (!p)
         return needed ? err_set(e, SHOAL_ENOMEM, "sensors") : 0;
@@ -551,10 +551,7 @@ int plant_create(struct plant **out, const struct config *config, const char *fi
     pthread_mutex_init(&p->telling, NULL);
     p->last = &p->first;
     p->last_job = &p->jobs;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&p->wake);
     /* A number that no earlier process can have used: it raised less than one alarm a millisecond.
      */
     const struct things_opts o = {.alarm = on_alarm, .ctx = p, .first_id = (uint64_t)now_ms(p)};

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "host/prometheus.h"
 #include "store/readings_store.h"
@@ -69,7 +70,6 @@ int reading_log_create(struct reading_log **out, const char *path, int64_t keep_
                        uint64_t max_bytes, struct err *e)
 {
     const struct readings_store_opts o = {.keep_ms = keep_ms, .max_bytes = max_bytes};
-    pthread_condattr_t attr;
     *out = NULL;
     if (!path)
         return 0;
@@ -77,10 +77,7 @@ int reading_log_create(struct reading_log **out, const char *path, int64_t keep_
     if (!l)
         return err_set(e, SHOAL_ENOMEM, "history");
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&l->changed);
     l->waiting = mem_zalloc_n(READING_LOG_MAX_WAITING, sizeof(*l->waiting));
     l->writing = mem_zalloc_n(READING_LOG_MAX_WAITING, sizeof(*l->writing));
     int rc = l->waiting && l->writing ? readings_store_open(&l->store, path, &o, e)

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "config/config_url.h"
 #include "config/config_webhooks.h"
@@ -308,7 +309,6 @@ static int open_hook(struct webhooks *w, const struct config_webhook *c, const c
                      struct err *e)
 {
     struct hook *h = &w->hooks[w->n++];
-    pthread_condattr_t attr;
     char path[PATH_MAX];
     h->config = *c;
     h->config.url = mem_strdup(c->url);
@@ -319,10 +319,7 @@ static int open_hook(struct webhooks *w, const struct config_webhook *c, const c
     h->last = &h->first;
     h->run = hash_mix((uint64_t)now_ms());
     pthread_mutex_init(&h->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&h->changed);
     if (!h->config.url || !h->config.server || !h->config.path ||
         (c->secret_file && !h->config.secret_file))
         return err_set(e, SHOAL_ENOMEM, "webhook");

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "config/config_url.h"
 #include "host/prometheus.h"
@@ -196,7 +197,6 @@ int otlp_export_create(struct otlp_export **out, struct otlp_place *place, const
                        const char *version, struct err *e)
 {
     struct otlp_export *x = mem_zalloc(sizeof(*x));
-    pthread_condattr_t attr;
     *out = NULL;
     if (!x) {
         otlp_place_fini(place);
@@ -208,10 +208,7 @@ int otlp_export_create(struct otlp_export **out, struct otlp_place *place, const
     snprintf(x->version, sizeof(x->version), "%s", version);
     x->who = (struct otlp_resource){x->place.pairs, x->place.n_pairs, x->version};
     pthread_mutex_init(&x->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&x->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&x->changed);
     x->stop_fd = eventfd(0, EFD_CLOEXEC);
     int rc = x->stop_fd < 0 ? err_set(e, SHOAL_EIO, "tracing: no descriptor is left") : 0;
     if (rc == 0 && config_url_is_secure(x->place.server))

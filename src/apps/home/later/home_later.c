@@ -14,6 +14,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "apps/home/later/home_due.h"
 #include "apps/home/later/home_later_action.h"
@@ -871,15 +872,11 @@ static int open_file(struct home_later *l, const char *path, struct err *e)
 int home_later_create(struct home_later **out, const struct home_later_opts *o, struct err *e)
 {
     struct home_later *l = mem_zalloc(sizeof(*l));
-    pthread_condattr_t attr;
     *out = NULL;
     if (!l)
         return err_set(e, SHOAL_ENOMEM, "schedule");
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&l->wake);
     l->lock_fd = -1;
     l->last_job = &l->first_job;
     l->grace_ms = o->grace_ms ? o->grace_ms : HOME_LATER_GRACE_MS;

@@ -10,6 +10,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "wire/json_strict.h"
 
@@ -292,7 +293,7 @@ static void *saver(void *arg)
         save(s);
         struct timespec until;
         pthread_mutex_lock(&s->lock);
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += SAVE_EVERY_S;
         while (!s->stop && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
             ;
@@ -332,7 +333,7 @@ int home_states_create(struct home_states **out, const char *path, struct err *e
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "states");
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->wake, NULL);
+    cond_init(&s->wake);
     int rc = path ? start_saving(s, path, e) : 0;
     if (rc < 0) {
         home_states_destroy(s);

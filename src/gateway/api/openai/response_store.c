@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "gateway/api/openai/response_file.h"
 
@@ -50,16 +51,12 @@ int response_store_create(struct response_store **out, size_t max_bytes, uint32_
                           struct err *e)
 {
     struct response_store *s = mem_zalloc(sizeof(*s));
-    pthread_condattr_t attr;
     *out = s;
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the store of responses");
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->edits, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&s->changed);
     s->max_bytes = max_bytes;
     s->ttl_ns = (uint64_t)ttl_ms * 1000000u;
     return 0;
