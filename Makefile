@@ -1,7 +1,7 @@
 # A front end for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-manual conformance-ollama conformance-python conformance-supply conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster demo-voice schedulers fmt clean test-cuda
+.PHONY: all conformance-llama-server conformance-manual conformance-observe conformance-ollama conformance-python conformance-supply conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster demo-voice schedulers fmt clean test-cuda
 all: build
 
 help: ## show this list
@@ -64,6 +64,10 @@ conformance-llama-server: configure ## run llama.cpp's own server tests against 
 conformance-manual: configure ## answer 30 questions about a manual with a real 135 M model from PyPI; MANUAL=FILE QUESTIONS=FILE: use your own
 	@cmake --build build --target shoal
 	@tests/conformance/manual_real build/shoal $(MANUAL) $(QUESTIONS)
+
+conformance-observe: configure ## a real Prometheus (Debian's package) scrapes a server under load and runs the rules and dashboards
+	@cmake --build build --target shoal
+	@tests/conformance/observe build/shoal
 
 conformance-ollama: configure ## build Ollama's own command line from its Go module, run it against the server, and count what works
 	@cmake --build build --target shoal

@@ -1,5 +1,6 @@
 /* cmd_doctor.c - shoal doctor: shows the machine, what Shoal uses of it, and problems. */
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +27,7 @@ cmd_fn cmd_doctor;
 #define MAX_ROWS 16u
 #define MAX_PROBLEMS 12u
 #define MIB ((size_t)1 << 20)
+#define HOT_CELSIUS 85.0 /* if the machine does not say from when on it slows down */
 
 static const struct opts_def defs[] = {
     {"no-measure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
@@ -209,6 +211,13 @@ static void find_problems(struct report *r)
     if (strcmp(m->governor, "powersave") == 0)
         add_problem(r, "as root: cpupower frequency-set -g performance",
                     "the CPU frequency governor is powersave");
+    const double hot = m->celsius_limit > 0 ? m->celsius_limit : HOT_CELSIUS;
+    if (m->celsius >= hot)
+        add_problem(r, "cool it: a heat sink, a fan, free air; or use fewer --threads",
+                    "the machine is at %.0f C and slows down from %.0f C on", m->celsius, hot);
+    if (!m->clock_synchronized)
+        add_problem(r, "timedatectl set-ntp true; or install chrony",
+                    "the clock is not synchronized: certificates, schedules and traces need it");
 }
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -251,6 +260,10 @@ static void json_machine(struct json_out *j, const struct machine *m)
     json_out_uint(j, m->available_bytes);
     json_out_key(j, "huge_pages");
     json_out_str(j, m->huge_pages);
+    json_out_key(j, "celsius"); /* null: unknown */
+    json_out_rounded(j, m->celsius > 0 ? m->celsius : (double)NAN, 1);
+    json_out_key(j, "clock_synchronized");
+    json_out_bool(j, m->clock_synchronized);
 }
 
 static void json_measured(struct json_out *j, const struct report *r)

@@ -21,14 +21,14 @@ cmd_fn cmd_anomaly_export, cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_audit_
     cmd_flow_draw, cmd_flow_run, cmd_flow_trace, cmd_gateway, cmd_gc, cmd_generate, cmd_health,
     cmd_home_check, cmd_home_import, cmd_home_list, cmd_index_add, cmd_index_ask, cmd_index_query,
     cmd_index_remove, cmd_index_stats, cmd_import_hf, cmd_import_ollama, cmd_init, cmd_list,
-    cmd_logits, cmd_mcp, cmd_model_convert, cmd_model_list, cmd_model_load, cmd_model_lora,
-    cmd_model_quantize, cmd_model_show, cmd_model_sign, cmd_model_unload, cmd_model_verify,
-    cmd_node, cmd_perplexity, cmd_pii, cmd_ps, cmd_pull, cmd_push, cmd_rerank, cmd_rm,
-    cmd_rollout_history, cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_start,
+    cmd_load, cmd_logits, cmd_mcp, cmd_model_convert, cmd_model_list, cmd_model_load,
+    cmd_model_lora, cmd_model_quantize, cmd_model_show, cmd_model_sign, cmd_model_unload,
+    cmd_model_verify, cmd_node, cmd_perplexity, cmd_pii, cmd_ps, cmd_pull, cmd_push, cmd_rerank,
+    cmd_rm, cmd_rollout_history, cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_start,
     cmd_rollout_status, cmd_rollout_undo, cmd_route, cmd_router_fit, cmd_run, cmd_say, cmd_score,
     cmd_serve, cmd_shard_plan, cmd_show, cmd_sim, cmd_store_add, cmd_store_fetch, cmd_store_gc,
     cmd_store_list, cmd_store_remove, cmd_store_tag, cmd_store_verify, cmd_summarize, cmd_tag,
-    cmd_tokenize, cmd_trace, cmd_transcribe, cmd_listen, cmd_satellite, cmd_wake;
+    cmd_tokenize, cmd_trace, cmd_transcribe, cmd_listen, cmd_satellite, cmd_top, cmd_wake;
 
 #define MAX_NAMES 64u
 
@@ -196,6 +196,7 @@ const struct command commands_all[] = {
     {"doctor", cmd_doctor, "show the machine, what Shoal uses of it, and problems", NULL},
     {"mcp", cmd_mcp, "serve classify, tag, search and ask as MCP tools, over stdin", NULL},
     {"health", cmd_health, "check whether a server accepts requests", NULL},
+    {"top", cmd_top, "show what a server does now: requests, tokens, latencies", NULL},
     {"trace", cmd_trace, "show where a request of a server spent its time", NULL},
     {"index", NULL, "find passages in documents, by meaning and by words", NULL},
     {"run", cmd_run, "chat with a model, which is pulled first if need be", "Models by name"},
@@ -232,6 +233,7 @@ const struct command commands_all[] = {
      NULL},
     {"perplexity", cmd_perplexity, "measure how well a model predicts a text", NULL},
     {"bench", cmd_bench, "measure the speed of a model, and this machine's limit", NULL},
+    {"load", cmd_load, "send traffic to a server: latency, goodput, its capacity", NULL},
     {"model", NULL, "show, convert and quantize model files; manage a server's models", NULL},
     {"node", cmd_node, "run models for the gateways of a shoal", "Several machines"},
     {"gateway", cmd_gateway, "serve clients with the models of other nodes", NULL},

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,6 +20,9 @@
 #define MAX_PEAK_THREADS 256u
 
 /* Reads the first line of a small file without its newline; false if there is none. */
+#define MAX_ZONES 32u
+#define MAX_TRIPS 12u
+
 static bool read_line(const char *path, char *out, size_t cap)
 {
     FILE *f = fopen(path, "re");
@@ -142,9 +146,50 @@ static void read_limits(struct machine *m)
         m->governor[0] = '\0';
 }
 
+/* The lowest temperature at which a zone makes the machine slower; 0: none is known. */
+static double heat_limit(const char *folder, unsigned zone)
+{
+    char path[512], line[64];
+    double lowest = 0.0;
+    for (unsigned i = 0; i < MAX_TRIPS; i++) {
+        snprintf(path, sizeof(path), "%s/thermal_zone%u/trip_point_%u_type", folder, zone, i);
+        if (!read_line(path, line, sizeof(line)))
+            break;
+        if (strncmp(line, "passive", 7) != 0 && strncmp(line, "hot", 3) != 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/thermal_zone%u/trip_point_%u_temp", folder, zone, i);
+        const double at = read_line(path, line, sizeof(line)) ? strtod(line, NULL) / 1e3 : 0.0;
+        if (at > 0.0 && (lowest <= 0.0 || at < lowest))
+            lowest = at;
+    }
+    return lowest;
+}
+
+void machine_read_heat(struct machine *m, const char *folder)
+{
+    char path[512], line[64];
+    for (unsigned zone = 0; zone < MAX_ZONES; zone++) {
+        snprintf(path, sizeof(path), "%s/thermal_zone%u/temp", folder, zone);
+        const double now = read_line(path, line, sizeof(line)) ? strtod(line, NULL) / 1e3 : 0.0;
+        if (now <= m->celsius || now > 200.0) /* a broken sensor */
+            continue;
+        m->celsius = now;
+        m->celsius_limit = heat_limit(folder, zone);
+    }
+}
+
+static void read_clock(struct machine *m)
+{
+    struct timex t = {0}; /* modes 0: only read */
+    const int state = adjtimex(&t);
+    m->clock_synchronized = state >= 0 && state != TIME_ERROR && !(t.status & STA_UNSYNC);
+}
+
 void machine_read(struct machine *m)
 {
     memset(m, 0, sizeof(*m));
+    machine_read_heat(m, "/sys/class/thermal");
+    read_clock(m);
     read_cpuinfo(m);
     read_caches(m);
     read_memory(m);

@@ -7,6 +7,8 @@
 
 #include "base/ascii.h"
 #include "base/mem.h"
+#include "base/order.h"
+#include "base/quantile.h"
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
@@ -260,18 +262,9 @@ double quality_auc(const double *scores, const bool *labels, size_t n, uint32_t 
     return p > 0.0 && q > 0.0 ? (ranks - p * (p + 1.0) / 2.0) / (p * q) : NAN;
 }
 
-static int by_value(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
 double quality_quantile(double *values, size_t n, double q)
 {
-    if (n == 0)
-        return NAN;
-    qsort(values, n, sizeof(*values), by_value);
-    double at = q * (double)(n - 1);
-    size_t i = (size_t)at;
-    return i + 1 < n ? values[i] + (at - (double)i) * (values[i + 1] - values[i]) : values[n - 1];
+    if (n > 0)
+        qsort(values, n, sizeof(*values), order_double);
+    return quantile_sorted(values, n, q);
 }

@@ -142,6 +142,10 @@ static void account(struct call *c, int status, uint64_t bytes)
     counter_add(&gw->responses[kind >= 1 && kind <= 5 ? kind : 0], 1);
     if (status != 499)
         histogram_add(&gw->call_time[route_index(c)], took);
+    if (status != 499 && c->spans.trace) {
+        trace_at_write(&c->spans, trace); /* 00-ID-... */
+        histogram_exemplar(&gw->call_traces[route_index(c)], took, trace + 3, clock_unix_ms());
+    }
     if (c->places > 0)
         admission_leave(gw->admission, c->client, c->places);
     end_trace(c, status, bytes);

@@ -199,6 +199,7 @@ struct gw {
     _Atomic uint64_t refused[GW_N_REFUSED];
     _Atomic uint64_t responses[6];                 /* by the first digit of the status */
     struct histogram call_time[GW_MAX_ROUTES + 1]; /* by route; the last: none */
+    struct histogram_exemplars call_traces[GW_MAX_ROUTES + 1];
 };
 
 /* ---- routes ---- */

@@ -16,13 +16,42 @@ uint32_t histogram_bound_us(uint32_t i)
     return bounds_us[i];
 }
 
-void histogram_add(struct histogram *h, uint64_t ns)
+static uint32_t bucket_of(uint64_t ns)
 {
     uint32_t i = 0;
     while (i < HISTOGRAM_BUCKETS && ns > (uint64_t)bounds_us[i] * 1000u)
         i++;
-    counter_add(&h->bucket[i], 1);
+    return i;
+}
+
+void histogram_add(struct histogram *h, uint64_t ns)
+{
+    counter_add(&h->bucket[bucket_of(ns)], 1);
     counter_add(&h->sum_ns, ns);
+}
+
+void histogram_exemplar(struct histogram_exemplars *x, uint64_t ns, const char trace[33],
+                        uint64_t unix_ms)
+{
+    const uint32_t i = bucket_of(ns);
+    if (atomic_exchange_explicit(&x->by[i].busy, true, memory_order_acquire))
+        return;
+    memcpy(x->by[i].trace, trace, 32);
+    x->by[i].ns = ns;
+    x->by[i].unix_ms = unix_ms;
+    atomic_store_explicit(&x->by[i].busy, false, memory_order_release);
+}
+
+bool histogram_exemplar_read(struct histogram_exemplars *x, uint32_t bucket, char trace[33],
+                             uint64_t *ns, uint64_t *unix_ms)
+{
+    if (atomic_exchange_explicit(&x->by[bucket].busy, true, memory_order_acquire))
+        return false;
+    memcpy(trace, x->by[bucket].trace, 33);
+    *ns = x->by[bucket].ns;
+    *unix_ms = x->by[bucket].unix_ms;
+    atomic_store_explicit(&x->by[bucket].busy, false, memory_order_release);
+    return trace[0] != '\0';
 }
 
 static uint64_t quantile(const uint64_t count[HISTOGRAM_BUCKETS + 1], double part)

@@ -6,6 +6,7 @@
 #define SHOAL_HOST_HISTOGRAM_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ensemble/confidence.h"
@@ -16,6 +17,15 @@
 struct histogram {                                  /* times */
     _Atomic uint64_t bucket[HISTOGRAM_BUCKETS + 1]; /* the last one: above all bounds */
     _Atomic uint64_t sum_ns;
+};
+
+/* The last sample of each bucket that belongs to a trace: leads from a figure to a request. */
+struct histogram_exemplars {
+    struct {
+        _Atomic bool busy; /* somebody reads or writes it */
+        char trace[33];    /* 32 hex digits; "": none yet */
+        uint64_t ns, unix_ms;
+    } by[HISTOGRAM_BUCKETS + 1];
 };
 
 /* Start of the last one or two time windows in a histogram. Not atomic: one reader at a time. */
@@ -31,6 +41,12 @@ struct batch_histogram {
 };
 
 void histogram_add(struct histogram *h, uint64_t ns);
+/* Notes a sample that was added; left out if another thread does the same at this moment. */
+void histogram_exemplar(struct histogram_exemplars *x, uint64_t ns, const char trace[33],
+                        uint64_t unix_ms);
+/* That of a bucket; false: it has none, or it is being written. */
+bool histogram_exemplar_read(struct histogram_exemplars *x, uint32_t bucket, char trace[33],
+                             uint64_t *ns, uint64_t *unix_ms);
 /* The q-quantile (0 to 1) of all samples, interpolated within a bucket. 0: there are no samples. */
 uint64_t histogram_quantile(struct histogram *h, double part);
 /* The same over the last one to two time windows, if it is called at least once per window. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "host/counter.h"
@@ -50,15 +51,31 @@ static void put_totals(struct buf *b, const char *name, const char *labels, doub
     buf_printf(b, "%s_count%s%s%s %" PRIu64 "\n", name, open, labels, close, n);
 }
 
-void prometheus_histogram(struct buf *b, const char *name, const char *labels, struct histogram *h)
+/* Behind the line of a bucket that was just written. */
+static void put_exemplar(struct buf *b, struct histogram_exemplars *x, uint32_t bucket)
+{
+    char trace[33];
+    uint64_t ns, unix_ms;
+    if (!histogram_exemplar_read(x, bucket, trace, &ns, &unix_ms) || b->rc < 0)
+        return;
+    b->len--; /* its newline */
+    buf_printf(b, " # {trace_id=\"%s\"} %.9f %.3f\n", trace, (double)ns / 1e9,
+               (double)unix_ms / 1e3);
+}
+
+void prometheus_histogram(struct buf *b, const char *name, const char *labels, struct histogram *h,
+                          struct histogram_exemplars *x)
 {
     uint64_t n = 0;
     bool empty = counter_read(&h->sum_ns) == 0; /* as for most: one bucket is enough */
-    for (uint32_t i = empty ? HISTOGRAM_BUCKETS : 0; i <= HISTOGRAM_BUCKETS; i++)
+    for (uint32_t i = empty ? HISTOGRAM_BUCKETS : 0; i <= HISTOGRAM_BUCKETS; i++) {
         n = put_bucket(b, name, labels,
                        i < HISTOGRAM_BUCKETS ? (double)histogram_bound_us(i) / 1e6
                                              : (double)INFINITY,
                        n + counter_read(&h->bucket[i]));
+        if (x)
+            put_exemplar(b, x, i);
+    }
     put_totals(b, name, labels, (double)counter_read(&h->sum_ns) / 1e9, n);
 }
 
@@ -101,4 +118,23 @@ const char *prometheus_label(char out[PROMETHEUS_LABEL_BYTES], const char *label
 const char *prometheus_model(char out[PROMETHEUS_LABEL_BYTES], const char *name)
 {
     return prometheus_label(out, "model", name);
+}
+
+void prometheus_open(struct buf *out, const char *page, size_t n)
+{
+    for (const char *end = page + n; page < end;) {
+        const char *stop = memchr(page, '\n', (size_t)(end - page));
+        const size_t len = (size_t)((stop ? stop : end) - page);
+        const char *name = len > 7 && memcmp(page, "# ", 2) == 0 ? page + 7 : NULL; /* HELP, TYPE */
+        const char *space = name ? memchr(name, ' ', len - 7) : NULL;
+        if (space && space - name > 6 && memcmp(space - 6, "_total", 6) == 0) {
+            buf_put(out, page, (size_t)(space - 6 - page));
+            buf_put(out, space, len - (size_t)(space - page));
+        } else {
+            buf_put(out, page, len);
+        }
+        buf_putc(out, '\n');
+        page += len + 1;
+    }
+    buf_puts(out, "# EOF\n");
 }

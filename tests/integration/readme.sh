@@ -3,7 +3,7 @@
 # talk to a server started here. $1: the program to run instead.
 set -u
 cd "$(dirname "$0")/../.."
-shoal=$1 ran=0 bad=0
+shoal=$1 ran=0 bad=0 written=
 tmp=$(mktemp -d) hello=$tmp/hello
 export SHOAL_COLLECTIONS=$tmp/collections
 echo "home_schedule: $tmp/scheduled.json" >"$tmp/shoal.yaml" # the user's own stays as it is
@@ -20,7 +20,11 @@ while IFS= read -r line; do
     command=${command//http:\/\/127.0.0.1:8080/$url}
     # what writes a file may be silent, but there must be one
     file=$([[ $line =~ \ -o\ ([^ ]+) ]] && echo "$tmp/${BASH_REMATCH[1]}")
+    for name in $written; do # what an earlier command wrote
+        command=${command// $name/ $tmp/$name}
+    done
     command=${command/ -o / -o $tmp/}
+    [ -z "$file" ] || written="$written ${file#"$tmp/"}"
     if ! out=$(eval "${command/#curl/curl -sS --fail-with-body}" 2>&1 </dev/null) ||
         { [ -z "$out" ] && [ ! -s "${file:-/nothing}" ]; }; then
         echo "FAIL $line"

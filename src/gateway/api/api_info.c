@@ -370,7 +370,7 @@ static void put_part(void *ctx, const struct registry_model *cm)
         struct histogram *all[] = {&m->stats.queue, &m->stats.first_token, &m->stats.per_token,
                                    &m->stats.total};
         int i = s->part - PART_HISTOGRAMS;
-        prometheus_histogram(s->b, model_times[i].name, label, all[i]);
+        prometheus_histogram(s->b, model_times[i].name, label, all[i], NULL);
     }
 }
 
@@ -597,7 +597,8 @@ static void put_plugins(struct gw *gw, struct buf *b)
                n.n_crashes, n.n_killed);
 }
 
-static void put_server(struct gw *gw, struct buf *b)
+/* open: as OpenMetrics, with exemplars. */
+static void put_server(struct gw *gw, struct buf *b, bool open)
 {
     prometheus_help(b, "shoal_responses_total", "counter",
                     "answers by the first digit of the status");
@@ -639,7 +640,8 @@ static void put_server(struct gw *gw, struct buf *b)
         char labels[160];
         snprintf(labels, sizeof(labels), "route=\"%s %s\"", gw->routes[i].method,
                  gw->routes[i].path);
-        prometheus_histogram(b, "shoal_http_seconds", labels, &gw->call_time[i]);
+        prometheus_histogram(b, "shoal_http_seconds", labels, &gw->call_time[i],
+                             open ? &gw->call_traces[i] : NULL);
     }
     prometheus_help(b, "shoal_uptime_seconds", "gauge", "since the server started");
     buf_printf(b, "shoal_uptime_seconds %.3f\n", (double)(clock_ns() - gw->started_ns) / 1e9);
@@ -649,7 +651,9 @@ void api_metrics(struct call *c)
 {
     struct gw *gw = c->gl->gw;
     struct buf *b = &c->out;
-    put_server(gw, b);
+    const char *accept = http_header(c->req, "accept");
+    const bool open = accept && strstr(accept, "application/openmetrics-text");
+    put_server(gw, b, open);
     if (gw->join) {
         prometheus_help(b, "shoal_nats_up", "gauge", "whether NATS can be reached");
         buf_printf(b, "shoal_nats_up %d\n", join_up(gw->join));
@@ -679,8 +683,17 @@ void api_metrics(struct call *c)
                "1: the confidences of a model are distributed differently than usual");
     put_models(gw, b, PART_REFUSED, "shoal_model_refused_total", "counter",
                "requests refused once their model was known, by reason");
+    if (open) {
+        struct buf page = c->out;
+        buf_init(&c->out, page.max);
+        prometheus_open(&c->out, buf_str(&page), page.len);
+        c->out.rc = page.rc < 0 ? page.rc : c->out.rc;
+        buf_fini(&page);
+    }
+    const char *type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                            : "text/plain; version=0.0.4; charset=utf-8";
     if (c->out.rc < 0)
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
     else
-        call_text(c, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&c->out), c->out.len);
+        call_text(c, 200, type, buf_str(&c->out), c->out.len);
 }

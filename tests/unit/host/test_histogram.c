@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "host/histogram.h"
+#include "host/prometheus.h"
 
 static void test_quantiles_lie_between_bounds(void **state)
 {
@@ -45,9 +48,40 @@ static void test_recent_times_forget_old_ones(void **state)
     assert_int_equal(histogram_recent_quantile(&r, &h, 0.95, 100 * second, 10 * second), 0);
 }
 
+static void test_exemplars(void **state)
+{
+    static struct histogram_exemplars x;
+    static const char id[] = "0af7651916cd43dd8448eb211c80319c-rest";
+    struct histogram h = {.sum_ns = 0};
+    struct buf b, open;
+    (void)state;
+    histogram_add(&h, 2000000);
+    histogram_exemplar(&x, 2000000, id, 1700000000123);
+    buf_init(&b, 10000);
+    buf_init(&open, 10000);
+    prometheus_help(&b, "a_total", "counter", "of a_total");
+    prometheus_help(&b, "t", "histogram", "times");
+    prometheus_histogram(&b, "t", "m=\"1\"", &h, &x);
+    prometheus_open(&open, buf_str(&b), b.len);
+    assert_non_null(
+        strstr(buf_str(&open), "# HELP a of a_total\n# TYPE a counter\n# HELP t times\n"));
+    assert_non_null(strstr(buf_str(&open), "t_bucket{m=\"1\",le=\"0.001\"} 0\n"
+                                           "t_bucket{m=\"1\",le=\"0.0025\"} 1 # "
+                                           "{trace_id=\"0af7651916cd43dd8448eb211c80319c\"} "
+                                           "0.002000000 1700000000.123\n"
+                                           "t_bucket{m=\"1\",le=\"0.005\"} 1\n"));
+    assert_string_equal(buf_str(&open) + open.len - 6, "# EOF\n");
+    buf_clear(&b);
+    prometheus_histogram(&b, "t", "", &h, NULL);
+    assert_null(strstr(buf_str(&b), "trace_id"));
+    buf_fini(&b);
+    buf_fini(&open);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exemplars),
         cmocka_unit_test(test_quantiles_lie_between_bounds),
         cmocka_unit_test(test_recent_times_forget_old_ones),
     };
