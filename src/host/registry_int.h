@@ -34,9 +34,8 @@ struct registry {
 
 /* NULL: it was removed. */
 struct registry_slot *registry_find_serial(struct registry *r, uint64_t serial);
-/* One user more, or fewer, of a slot and of its base. */
+/* One user more of a slot and of its base. */
 void registry_slot_use(struct registry_slot *s);
-void registry_slot_leave(struct registry_slot *s);
 void registry_set_state(struct registry_slot *s, enum registry_state state);
 void registry_detach(struct registry_slot *s);
 void registry_slot_free(struct registry_slot *s);

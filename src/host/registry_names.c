@@ -60,7 +60,7 @@ void registry_slot_use(struct registry_slot *s)
         s->base->users++;
 }
 
-void registry_slot_leave(struct registry_slot *s)
+static void slot_leave(struct registry_slot *s)
 {
     s->users--;
     s->last_used_ns = clock_ns();
@@ -667,7 +667,7 @@ void registry_put(struct registry_model *m)
     struct registry *r = s->all;
     pthread_mutex_lock(&r->lock);
     m->users--;
-    registry_slot_leave(s);
+    slot_leave(s);
     if (s->base && s->base->users == 0)
         pthread_cond_signal(&r->work);
     if ((s->users == 0 && (s->want_unload || r->opts.idle_unload_ms || s->keep_ns)) || m->gone)

@@ -208,6 +208,8 @@ static void test_lines(void **state)
          "  convert      convert a Hugging Face folder or llama2.c checkpoint to GGUF\n"
          "  quantize     quantize a model to fewer bits per weight\n"
          "  lora         merge a LoRA adapter into its base model\n"
+         "  sign         sign a model with a key or a certificate\n"
+         "  verify       check who signed a model, and that it is what was signed\n"
          "  list         list the models of a running server\n"
          "  load         load a model on a running server\n"
          "  unload       unload a model from a running server's memory\n"

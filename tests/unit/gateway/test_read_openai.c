@@ -497,7 +497,7 @@ static void test_openai_responses(void **state)
          "400 input[0] invalid_value"},
         {RESPONSES,
          "{'input':[{'type':'function_call_output','call_id':'c1','output':[{'type':'image'}]}]}",
-         "400 input[0].content invalid_value"},
+         "400 input[0].output invalid_value"},
         {RESPONSES,
          "{'input':[{'type':'reasoning','id':'rs_1','summary':[]},{'role':'user','content':'a'}]}",
          OPENAI "user:'a' bytes=1"},

@@ -131,6 +131,12 @@ static void engine_rows(void)
     CODE(0, shoal_engine_open, (&out, MODEL, NULL, error));
     VOID(shoal_engine_close, (out));
     VOID(shoal_engine_close, (NULL));
+    struct shoal_adapter *adapter;
+    CODE(SHOAL_EINVAL, shoal_adapter_open, (NULL, en, MODEL, 1, error));
+    CODE(SHOAL_EINVAL, shoal_adapter_open, (&adapter, NULL, MODEL, 1, error));
+    CODE(SHOAL_EINVAL, shoal_adapter_open, (&adapter, en, NULL, 1, error));
+    SAME(0, shoal_adapter_bytes, (NULL));
+    VOID(shoal_adapter_close, (NULL));
     struct shoal_engine_info info = {.size = sizeof(info)};
     BARE(SHOAL_EINVAL, shoal_engine_info, (NULL, &info));
     BARE(SHOAL_EINVAL, shoal_engine_info, (en, NULL));
