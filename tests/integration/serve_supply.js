@@ -7,6 +7,7 @@ const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
+const { make } = require('./adapter_make.js');
 
 const shoal = path.resolve(process.argv[2]);
 const at = (name) => path.join(t.tmp, name);
@@ -26,6 +27,9 @@ const key = (name) => {
 key('factory');
 key('stranger');
 for (const name of ['good', 'plain', 'foreign', 'bent']) fs.copyFileSync(path.join(t.root, 'models/reply-draft.gguf'), at(`${name}.gguf`));
+fs.copyFileSync(path.join(t.root, 'models/reply.gguf'), at('base.gguf'));
+const mine = make(at('mine'), 1), theirs = make(at('theirs'), 2);
+for (const signed of [at('base.gguf'), mine]) run('model', 'sign', signed, '--key', at('factory.pem'));
 run('model', 'sign', at('good.gguf'), '--key', at('factory.pem'));
 run('model', 'sign', at('foreign.gguf'), '--key', at('stranger.pem'));
 run('model', 'sign', at('bent.gguf'), '--key', at('factory.pem'));
@@ -43,6 +47,7 @@ fs.writeFileSync(file, `models:
   - {name: plain, path: "${at('plain.gguf')}", lazy: true}
   - {name: foreign, path: "${at('foreign.gguf')}", lazy: true}
   - {name: bent, path: "${at('bent.gguf')}", lazy: true}
+  - {name: base, path: "${at('base.gguf')}", lazy: true, adapters: [{name: mine, path: "${mine}"}, {name: theirs, path: "${theirs}"}]}
 pack: false
 trust:
   require: signed
@@ -62,10 +67,13 @@ keys:
     const good = await chat('good');
     t.same(good.status, 200, good.text);
     await chat('good'); // answered by a cache, and logged too
-    for (const [model, why] of [['plain', 'it has no signature'], ['foreign', 'another key'], ['bent', 'bent.gguf: changed']]) {
+    for (const [model, why] of [['plain', 'it has no signature'], ['foreign', 'another key'], ['bent', 'bent.gguf: changed'],
+        ['base:theirs', 'it has no signature']]) {
         const r = await chat(model);
         t.check(r.status >= 400 && r.text.includes(why), `${model} is not loaded: ${r.text}`);
     }
+    const adapted = await chat('base:mine');
+    t.same(adapted.status, 200, `a signed adapter: ${adapted.text}`);
     t.same((await chat('good', 'wrong')).status, 401, 'a wrong key');
     const models = await (await fetch(`${server.url}/admin/models`, { headers: { authorization: 'Bearer anna-key' } })).json();
     t.same((models.models ?? models.data).find((m) => [m.name, m.id, m.model].includes('good')).signer, 'factory', 'who signed it');
@@ -75,11 +83,11 @@ keys:
     // the log
     const lines = fs.readFileSync(path.join(audit, 'audit-000001.jsonl'), 'utf8').trimEnd().split('\n').map((l) => JSON.parse(l));
     const requests = lines.filter((l) => l.kind === 'request');
-    t.same(requests.filter((l) => l.decision === 'answered').length, 2, JSON.stringify(requests));
+    t.same(requests.filter((l) => l.decision === 'answered').length, 3, JSON.stringify(requests));
     const first = requests[0], answer = JSON.parse(good.text).choices[0].message.content;
     equal([first.client, first.model, first.signer, first.sha256], ['anna', 'good', 'factory', sha(fs.readFileSync(at('good.gguf')))], 'who, what');
     equal([first.prompt, first.answer], [sha('user\nMy secret is 4711.\n'), sha(answer)], 'the hashes of prompt and answer');
-    equal(requests.filter((l) => l.decision === 'failed' || l.decision === 'refused').map((l) => l.model), ['plain', 'foreign', 'bent'], 'refusals');
+    equal(requests.filter((l) => l.decision === 'failed' || l.decision === 'refused').map((l) => l.model), ['plain', 'foreign', 'bent', 'base:theirs'], 'refusals');
     equal(lines.filter((l) => l.kind === 'refused').map((l) => l.reason), ['invalid_api_key'], 'the wrong key');
     t.check(lines.some((l) => l.kind === 'admin' && l.act.startsWith('POST /admin/models')), 'acts of administration');
     t.check(!fs.readFileSync(path.join(audit, 'audit-000001.jsonl'), 'utf8').includes('4711'), 'no texts');
@@ -94,7 +102,7 @@ keys:
     const after = JSON.parse(run('audit', 'verify', audit, '--json'));
     equal([after.whole, after.torn], [true, 0], JSON.stringify(after));
     const log = path.join(audit, 'audit-000001.jsonl'), text = fs.readFileSync(log, 'utf8');
-    t.same(text.trimEnd().split('\n').map((l) => JSON.parse(l)).filter((l) => l.decision === 'answered').length, 3, 'the last request');
+    t.same(text.trimEnd().split('\n').map((l) => JSON.parse(l)).filter((l) => l.decision === 'answered').length, 4, 'the last request');
     fs.writeFileSync(log, text.replace('"client":"anna"', '"client":"otto"'));
     t.check(/line \d+: it was changed/.test(fails('audit', 'verify', audit)), 'a changed line');
     fs.writeFileSync(log, text);
