@@ -529,8 +529,10 @@ static void apply(const struct router_route *route, struct request *r)
 bool routing_take(struct flow_owner *o, struct request *r, struct sink *s)
 {
     flow_resolve_name(o, r);
+    const struct router_route *named =
+        o->routes && r->model ? router_table_find(o->routes, r->model) : NULL;
     const struct router_route *route =
-        o->routes && r->model ? router_table_find_for(o->routes, r->model, r->client.name) : NULL;
+        named && router_may_call(named, r->client.name) ? named : NULL;
     const bool tokens = r->kind == REQUEST_TOKENS;
     struct failure f;
     size_t n;
@@ -538,6 +540,14 @@ bool routing_take(struct flow_owner *o, struct request *r, struct sink *s)
         route = NULL; /* asks choose their models themselves */
     if (route && tokens && (route->flow || route->ensemble.kind != ENSEMBLE_NONE))
         route = NULL; /* it has no tokenizer */
+    if (named && !route && !r->dry && named->ensemble.kind == ENSEMBLE_AVERAGE) {
+        /* there is a model of this name: the average itself.  It is refused like any unknown name.
+         */
+        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
+                    "the model '%.64s' does not exist", r->model);
+        flow_refuse(o, r, s, &f);
+        return true;
+    }
     if (!route && !r->dry) {
         if (r->model && !tokens && o->flows && o->flows->ops->run(o->flows, o, r, s))
             return true;

@@ -13,12 +13,14 @@ const file = path.join(t.tmp, 'keys.yaml');
 fs.writeFileSync(file, `quota: {file: "${t.tmp}/quota"}
 models:
   - {name: reply, path: "${t.root}/models/reply.gguf"}
+  - {name: draft, path: "${t.root}/models/reply-draft.gguf"}
   - {name: embed, path: "${t.root}/models/encoder", labels: router}
 flows:
   - {name: echo, steps: [{name: a, do: template, text: "yes"}], output: "\${a}"}
 routes:
   - {name: hers, models: [reply], callers: [anna], privacy: {action: refuse}}
   - {name: flow1, flow: echo, callers: [anna]}
+  - {name: means, average: {models: [reply, draft]}, callers: [anna]}
   - {name: mine, models: [reply], privacy: {action: mask}}
 keys:
   - {name: anna, sha256: ${sha('anna-key')}}
@@ -61,7 +63,7 @@ keys:
         '/v1/models/NAME/card': null,
     };
     for (const [where, make] of Object.entries(doors))
-        for (const [name, unknown] of [['hers', 'herz'], ['flow1', 'flow2']]) {
+        for (const [name, unknown] of [['hers', 'herz'], ['flow1', 'flow2'], ['means', 'meanz']]) {
             const ask = async (model) => {
                 const r = await send('ben-key', where.replace('NAME', model), make && make(model));
                 return JSON.stringify(r).replaceAll(model, 'NAME').replace(/req_[0-9a-f]+/, '');
@@ -70,6 +72,10 @@ keys:
             t.same(seen, await ask(unknown), `${where}: ${name} as an unknown name`);
             t.check(/"status":4/.test(seen), `${where}: refused: ${seen}`);
         }
+    for (const where of ['/v1/models', '/api/tags', '/api/ps', '/models', '/props', '/health', '/v1/slots'])
+        t.check(!(await send('ben-key', where)).text.includes('means'), `${where}: another's average`);
+    t.same((await send('anna-key', '/v1/chat/completions', { model: 'means', messages: [{ role: 'user', content: 'hi' }], max_tokens: 2 })).status, 200, 'her average');
+    t.check((await send('anna-key', '/api/tags')).text.includes('means'), 'listed for her');
     t.same((await send('anna-key', '/v1/chat/completions', { model: 'hers', messages: [{ role: 'user', content: 'hi' }], max_tokens: 2 })).status, 200, 'hers is hers');
 
     // personal data in /tokenize

@@ -14,6 +14,7 @@
 #define MAX_MODELFILE_BYTES ((size_t)1 << 20)
 
 struct listing {
+    const struct call *call;
     struct json_out j;
     bool loaded_only;
     const char *name;
@@ -85,10 +86,18 @@ static void put_expiry(struct json_out *j, const struct registry_model *m)
     json_out_member_str(j, "expires_at", text);
 }
 
+/* An average, whose route this client may not use: for it there is no such name. */
+static bool is_foreign(const struct listing *l, const struct registry_model *m)
+{
+    const struct router_route *r =
+        m->slot->spec.n_parts > 0 ? router_table_find(&l->call->gl->config->router, m->name) : NULL;
+    return r && !router_may_call(r, l->call->client ? l->call->client->name : "");
+}
+
 static void put_tag(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
-    if (l->loaded_only && m->slot->state != REGISTRY_READY)
+    if ((l->loaded_only && m->slot->state != REGISTRY_READY) || is_foreign(l, m))
         return;
     put_head(&l->j, m->name, m->slot->created_s, m->slot->file_bytes, registry_sum(m));
     put_details(&l->j, m);
@@ -119,7 +128,8 @@ static void put_remote_tag(void *ctx, const struct node_model *m)
 
 static void list(struct call *c, bool loaded_only)
 {
-    struct listing l = {.j = json_out_make(&c->out), .loaded_only = loaded_only, .gw = c->gl->gw};
+    struct listing l = {
+        .call = c, .j = json_out_make(&c->out), .loaded_only = loaded_only, .gw = c->gl->gw};
     json_out_object(&l.j);
     json_out_key(&l.j, "models");
     json_out_array(&l.j);
@@ -202,7 +212,7 @@ static void put_shown(void *ctx, const struct registry_model *m)
     struct listing *l = ctx;
     struct shoal_engine_info info = {.size = sizeof(info)};
     char key[80];
-    if (strncmp(m->name, l->name, l->name_bytes) != 0 || m->name[l->name_bytes])
+    if (strncmp(m->name, l->name, l->name_bytes) != 0 || m->name[l->name_bytes] || is_foreign(l, m))
         return;
     l->found = true;
     if (m->slot->engine)
@@ -249,7 +259,8 @@ void ollama_show(struct call *c)
         call_fail(c, 400, NULL, "model", "missing_required_parameter", "'model' is missing");
         return;
     }
-    struct listing l = {.j = json_out_make(&c->out),
+    struct listing l = {.call = c,
+                        .j = json_out_make(&c->out),
                         .name = name->valuestring,
                         .name_bytes = flow_name_bytes(c->gl->flow.flow, name->valuestring),
                         .gw = c->gl->gw};
