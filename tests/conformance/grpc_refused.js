@@ -80,7 +80,7 @@ async function limits(session) {
     t.same(`${plain.status} ${JSON.parse(text).error.code}`, '431 headers_too_large', 'not of gRPC');
 }
 
-const ones = ['one1', 'one2', 'one3', 'one4']; // no cost has been measured yet
+const ones = Array.from({ length: 8 }, (_, i) => `one${i}`); // no cost has been measured yet
 
 async function deadlines(server, session) {
     const ask = (request, timeout) => raw(session, method, body(request), { 'grpc-timeout': timeout });
@@ -95,7 +95,7 @@ async function deadlines(server, session) {
         return r;
     };
     refused(await known(slow, '5m'), status.DEADLINE_EXCEEDED, 'DEADLINE_UNREACHABLE', false);
-    const stop = new AbortController(), reading = [];
+    let stop = new AbortController(), reading = [];
     const work = async (request) => {
         const r = await fetch(`${server.url}/v1/completions`, { method: 'POST', signal: stop.signal,
             body: JSON.stringify({ ...request, stream: true }) });
@@ -109,8 +109,12 @@ async function deadlines(server, session) {
         t.same((await ask({ model, prompt: 'a', max_tokens: 1 }, '60S')).status, 0, 'a short answer');
         await work({ model, prompt: Array(64).fill('a'), max_tokens: 2000, temperature: 0 });
         r = await ask({ model, prompt: 'Once', max_tokens: 600, ignore_eos: true, priority: -100 }, '100m');
-        if (reasonOf(r) !== 'OVERLOADED') // too slow here: one has ended, and their length is known
+        if (reasonOf(r) !== 'OVERLOADED')
             break;
+        stop.abort(); // too slow here: one has ended, and their length is known; the next one shall have the machine
+        await Promise.all(reading);
+        stop = new AbortController();
+        reading = [];
     }
     refused(r, status.DEADLINE_EXCEEDED, 'DEADLINE', true);
     // behind requests whose long run time is known: refused at once
