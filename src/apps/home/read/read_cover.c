@@ -10,11 +10,10 @@ static bool covers(struct read_plan_span s, uint32_t i)
     return i >= s.from && i < s.to;
 }
 
-bool read_cover_explains(const struct read_plan_act *x, uint32_t i)
+/* Is word i part of a text that may be anything: a title, an item, a message? */
+static bool is_free(const struct read_plan_act *x, uint32_t i)
 {
-    const struct read_plan_span spans[] = {x->value, x->at,       x->in,      x->lasts,
-                                           x->until, x->every,    x->what,    x->list,
-                                           x->name,  x->duration, x->unknown, x->elsewhere};
+    const struct read_plan_span spans[] = {x->what, x->list, x->name, x->unknown, x->elsewhere};
     for (uint32_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++)
         if (covers(spans[k], i))
             return true;
@@ -22,6 +21,16 @@ bool read_cover_explains(const struct read_plan_act *x, uint32_t i)
         if (covers(x->items[k], i))
             return true;
     return false;
+}
+
+bool read_cover_explains(const struct read_plan_act *x, uint32_t i)
+{
+    const struct read_plan_span spans[] = {x->value, x->at,    x->in,      x->lasts,
+                                           x->until, x->every, x->duration};
+    for (uint32_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++)
+        if (covers(spans[k], i))
+            return true;
+    return is_free(x, i);
 }
 
 static bool is_in_names(struct arena *a, const struct home_thing *x, const char *word)
@@ -187,19 +196,6 @@ bool read_cover_all(struct arena *a, const struct read_lines *lines, const struc
 {
     uint32_t at;
     return !leaves_number(a, lines, plan, &at) && !left_room(a, lines, plan);
-}
-
-/* Is word i part of a text that may be anything: a title, an item, a message? */
-static bool is_free(const struct read_plan_act *x, uint32_t i)
-{
-    const struct read_plan_span spans[] = {x->what, x->list, x->name, x->unknown, x->elsewhere};
-    for (uint32_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++)
-        if (covers(spans[k], i))
-            return true;
-    for (uint32_t k = 0; k < x->n_items; k++)
-        if (covers(x->items[k], i))
-            return true;
-    return false;
 }
 
 float read_cover_strange(struct arena *a, const struct home_table *t, const struct home_file *f,
