@@ -492,53 +492,67 @@ STEP_FN uint32_t many_lo(const struct many_unit *u, uint32_t row)
     return u->window && hi > u->window ? hi - u->window : 0;
 }
 
-/* Scores of one key for nr rows from the first; dims in ascending order. */
+/* Bytes of the keys, or of the values, of a page. */
+STEP_FN uint32_t many_page_bytes(const struct step_model *m)
+{
+    return 16 * m->head_dim * (m->kv_q8 ? 1 : 2);
+}
+
+/* Where a page is in shared memory; the bytes between pages are against bank conflicts. */
+STEP_FN const uint8_t *many_page_at(const struct step_model *m, const unsigned char *pages,
+                                    uint32_t i)
+{
+    return pages + i * (many_page_bytes(m) + MANY_PAGE_GAP);
+}
+
+/* Starts copying the keys or values of MANY_PAGES pages from `first` on. */
+STEP_FN void many_pages_copy(const struct step_model *m, const struct many_unit *u,
+                             unsigned char *to, uint32_t first, uint32_t values)
+{
+    const uint32_t bytes = many_page_bytes(m), each = bytes / 16, end = (u->end + 15) / 16;
+    STEP_ROLLED
+    for (uint32_t i = threadIdx.x; i < MANY_PAGES * each; i += MANY_THREADS) {
+        const uint32_t page = first + i / each, piece = i % each;
+        if (page < end)
+            step_copy16(to + i / each * (bytes + MANY_PAGE_GAP) + piece * 16,
+                        u->kv + (uint64_t)u->pages[page] * m->kv_page_bytes + values * bytes +
+                            piece * 16);
+    }
+    many_copies_end();
+}
+
+/* Scores of one key for nr rows from r0; dims in ascending order.  page: the key's, in shared
+ * memory. */
 STEP_FN void many_scores(const struct step_model *m, const struct many_unit *u, const float *q,
-                         uint32_t key, float *score, uint32_t ld, const uint32_t nr)
+                         const uint8_t *page, uint32_t key, float *score, uint32_t ld, uint32_t r0,
+                         const uint32_t nr)
 {
     const uint32_t hd = m->head_dim, at = key % 16;
-    const uint8_t *page = u->kv + (uint64_t)u->pages[key / 16] * m->kv_page_bytes;
-    float s[MANY_ROWS], k[8], next[8];
-    STEP_UNROLL(16)
+    float s[MANY_ROWS], k[8];
+    STEP_UNROLL(8)
     for (uint32_t r = 0; r < nr; r++)
         s[r] = 0.0f;
-    STEP_UNROLL(8)
-    for (uint32_t j = 0; j < 8; j++)
-        next[j] = step_key(m, page, j * 16 + at);
     STEP_ROLLED
     for (uint32_t d = 0; d < hd; d += 8) {
         STEP_UNROLL(8)
         for (uint32_t j = 0; j < 8; j++)
-            k[j] = next[j];
+            k[j] = step_key(m, page, (d + j) * 16 + at);
         STEP_UNROLL(8)
-        for (uint32_t j = 0; j < 8; j++) /* the next ones while these are multiplied */
-            if (d + 8 < hd)
-                next[j] = step_key(m, page, (d + 8 + j) * 16 + at);
-        STEP_UNROLL(16)
         for (uint32_t r = 0; r < nr; r++) {
-            const float *row = q + r * hd + d;
+            const float *row = q + (r0 + r) * hd + d;
             STEP_UNROLL(8)
             for (uint32_t j = 0; j < 8; j++)
                 s[r] = __fmaf_rn(row[j], k[j], s[r]);
         }
     }
-    STEP_UNROLL(16)
+    const uint8_t *whole = u->kv + (uint64_t)u->pages[key / 16] * m->kv_page_bytes;
+    STEP_UNROLL(8)
     for (uint32_t r = 0; r < nr; r++) {
         float v = __fmul_rn(s[r], m->attn_scale);
         if (m->kv_q8)
-            v = __fmul_rn(v, ((const float *)(const void *)(page + 32 * hd))[at]);
-        score[r * ld + key] = v;
+            v = __fmul_rn(v, ((const float *)(const void *)(whole + 32 * hd))[at]);
+        score[(r0 + r) * ld + key] = v;
     }
-}
-
-/* Column d of the values of a page. */
-STEP_FN void many_column(float *v, const struct step_model *m, const struct many_unit *u,
-                         uint32_t page_at, uint32_t d)
-{
-    const uint8_t *page = u->kv + (uint64_t)u->pages[page_at] * m->kv_page_bytes;
-    STEP_UNROLL(16)
-    for (uint32_t i = 0; i < 16; i++)
-        v[i] = step_key(m, page, (16 + i) * m->head_dim + d);
 }
 
 /* Adds column v of a page to four rows from r0.  some: not all keys belong to all rows. */
@@ -563,12 +577,57 @@ STEP_FN void many_values(const struct step_model *m, const struct many_unit *u, 
     }
 }
 
+/* Scores of the keys of MANY_PAGES pages from `first` on: a thread has a key and half of the rows. */
+STEP_FN void many_chunk_scores(const struct step_model *m, const struct many_unit *u,
+                               const float *q, const unsigned char *pages, uint32_t first,
+                               float *score, uint32_t ld)
+{
+    STEP_ROLLED
+    for (uint32_t i = threadIdx.x; i < MANY_PAGES * 32; i += MANY_THREADS) {
+        const uint32_t k = i % (MANY_PAGES * 16), half = i / (MANY_PAGES * 16);
+        const uint32_t key = first * 16 + k;
+        const uint8_t *page = many_page_at(m, pages, k / 16);
+        if (key >= u->end)
+            continue;
+        if (u->rows > 8)
+            many_scores(m, u, q, page, key, score, ld, half * 8, 8);
+        else if (u->rows > 4)
+            many_scores(m, u, q, page, key, score, ld, half * 4, 4);
+        else
+            many_scores(m, u, q, page, key, score, ld, half * 2, 2);
+    }
+}
+
+/* Adds the values of MANY_PAGES pages from `first` on to column d of four rows from r0. */
+STEP_FN void many_chunk_values(const struct step_model *m, const struct many_unit *u,
+                               const unsigned char *pages, uint32_t first, const float *score,
+                               uint32_t ld, uint32_t r0, uint32_t d, float *o)
+{
+    const uint32_t lo_all = many_lo(u, u->rows - 1);
+    STEP_ROLLED
+    for (uint32_t p = first; p < first + MANY_PAGES && p * 16 < u->end; p++) {
+        const uint8_t *page = many_page_at(m, pages, p - first);
+        float v[16];
+        STEP_UNROLL(16)
+        for (uint32_t i = 0; i < 16; i++)
+            v[i] = step_key(m, page, i * m->head_dim + d);
+        if (p * 16 < lo_all || p * 16 + 16 > u->pos0 + 1)
+            many_values(m, u, p, v, score, ld, r0, 1, o);
+        else
+            many_values(m, u, p, v, score, ld, r0, 0, o);
+    }
+}
+
+#define MANY_COLUMNS 4 /* of rows' sets that a thread has: head_dim is at most MANY_THREADS */
+
 MANY_KERNEL(MANY_THREADS) shoal_many_attend(STEP_PARAM struct many_heads h)
 {
     const struct step_model *m = &h.m;
     const uint32_t hd = m->head_dim, group = m->n_heads / m->n_kv_heads, ld = h.score_ld;
     const uint32_t lane = threadIdx.x & 31, all = m->n_heads + 2 * m->n_kv_heads;
     float *q = (float *)(void *)many_memory(), *inv = q + MANY_ROWS * hd, *score = inv + MANY_ROWS;
+    unsigned char *pages = (unsigned char *)(void *)(score + MANY_ROWS * ld);
+    unsigned char *buffers[2] = {pages, pages + MANY_PAGES * (many_page_bytes(m) + MANY_PAGE_GAP)};
     struct many_unit u;
     many_begin();
     /* the last tokens first: they take longest */
@@ -583,6 +642,9 @@ MANY_KERNEL(MANY_THREADS) shoal_many_attend(STEP_PARAM struct many_heads h)
     u.window = h.window;
     u.pages = h.p.pages + h.p.tokens[u.t0].pages_at;
     u.kv = m->kv + ((uint64_t)h.layer * m->n_kv_heads + u.kv_head) * m->kv_head_bytes;
+    const uint32_t low = many_lo(&u, 0) / 16; /* page */
+    const uint32_t chunks = ((u.end + 15) / 16 - low + MANY_PAGES - 1) / MANY_PAGES;
+    many_pages_copy(m, &u, buffers[0], low, 0);
     STEP_ROLLED
     for (uint32_t i = threadIdx.x; i < MANY_ROWS * hd; i += MANY_THREADS) {
         const uint32_t r = i / hd, d = i - r * hd;
@@ -592,49 +654,54 @@ MANY_KERNEL(MANY_THREADS) shoal_many_attend(STEP_PARAM struct many_heads h)
                         d]
                 : 0.0f;
     }
-    __syncthreads();
-    const uint32_t low = many_lo(&u, 0) / 16; /* page */
     STEP_ROLLED
-    for (uint32_t t = low * 16 + threadIdx.x; t < u.end; t += MANY_THREADS)
-        if (u.rows > 8)
-            many_scores(m, &u, q, t, score, ld, 16);
-        else if (u.rows > 4)
-            many_scores(m, &u, q, t, score, ld, 8);
-        else
-            many_scores(m, &u, q, t, score, ld, 4);
-    __syncthreads();
+    for (uint32_t c = 0; c < chunks; c++) { /* the next ones, at last the first values, meanwhile */
+        const uint32_t values = c + 1 == chunks;
+        many_pages_copy(m, &u, buffers[(c + 1) & 1], values ? low : low + (c + 1) * MANY_PAGES,
+                        values);
+        many_copies_wait();
+        __syncthreads();
+        many_chunk_scores(m, &u, q, buffers[c & 1], low + c * MANY_PAGES, score, ld);
+        __syncthreads();
+    }
     STEP_ROLLED
     for (uint32_t r = threadIdx.x / 32; r < u.rows; r += MANY_WARPS) {
         const float k = step_weights(score + r * ld, 0, many_lo(&u, r), many_hi(&u, r));
         if (lane == 0)
             inv[r] = k;
     }
-    __syncthreads();
-    const uint32_t sets = (u.rows + 3) / 4, lo_all = many_lo(&u, u.rows - 1);
+    const uint32_t sets = (u.rows + 3) / 4;
+    float o[MANY_COLUMNS][4];
+    STEP_UNROLL(4)
+    for (uint32_t k = 0; k < MANY_COLUMNS; k++)
+        o[k][0] = o[k][1] = o[k][2] = o[k][3] = 0.0f;
     STEP_ROLLED
-    for (uint32_t i = threadIdx.x; i < sets * hd; i += MANY_THREADS) {
-        const uint32_t r0 = i / hd * 4, d = i % hd;
-        float o[4] = {0.0f, 0.0f, 0.0f, 0.0f}, v[16], next[16];
-        many_column(next, m, &u, low, d);
-        STEP_ROLLED
-        for (uint32_t p = low; p * 16 < u.end; p++) {
-            STEP_UNROLL(16)
-            for (uint32_t j = 0; j < 16; j++)
-                v[j] = next[j];
-            if ((p + 1) * 16 < u.end) /* the next page while this one is added */
-                many_column(next, m, &u, p + 1, d);
-            if (p * 16 < lo_all || p * 16 + 16 > u.pos0 + 1)
-                many_values(m, &u, p, v, score, ld, r0, 1, o);
-            else
-                many_values(m, &u, p, v, score, ld, r0, 0, o);
+    for (uint32_t c = 0; c < chunks; c++) {
+        if (c + 1 < chunks)
+            many_pages_copy(m, &u, buffers[(chunks + c + 1) & 1], low + (c + 1) * MANY_PAGES, 1);
+        else
+            many_copies_end();
+        many_copies_wait();
+        __syncthreads();
+        STEP_UNROLL(4)
+        for (uint32_t k = 0; k < MANY_COLUMNS; k++) {
+            const uint32_t i = threadIdx.x + k * MANY_THREADS;
+            if (i < sets * hd)
+                many_chunk_values(m, &u, buffers[(chunks + c) & 1], low + c * MANY_PAGES, score,
+                                  ld, i / hd * 4, i % hd, o[k]);
         }
+        __syncthreads();
+    }
+    STEP_UNROLL(4)
+    for (uint32_t k = 0; k < MANY_COLUMNS; k++) {
+        const uint32_t i = threadIdx.x + k * MANY_THREADS, r0 = i / hd * 4, d = i % hd;
         STEP_UNROLL(4)
         for (uint32_t r = 0; r < 4; r++)
-            if (r0 + r < u.rows)
+            if (i < sets * hd && r0 + r < u.rows)
                 h.att[((uint64_t)(u.t0 + (r0 + r) / group) * m->n_heads + u.kv_head * group +
                        (r0 + r) % group) *
                           hd +
-                      d] = __fmul_rn(o[r], inv[r0 + r]);
+                      d] = __fmul_rn(o[k][r], inv[r0 + r]);
     }
 }
 

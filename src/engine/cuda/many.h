@@ -11,6 +11,9 @@
 
 #define MANY_ROWS 16 /* of queries that one block of attention has: tokens x heads of a KV head */
 
+#define MANY_PAGES 8     /* of keys or values that attention has at a time, twice */
+#define MANY_PAGE_GAP 32 /* bytes between them */
+
 enum many_kernel {
     MANY_INPUT,        /* norm and rounding, or rounding alone */
     MANY_PRODUCT,      /* tiles of 32 tokens */

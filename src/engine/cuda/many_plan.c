@@ -31,10 +31,16 @@ static bool known(const struct one_layer *layers, const struct step_model *m)
     return m->n_heads / m->n_kv_heads <= MANY_ROWS;
 }
 
+/* Of the keys and values that attention has in shared memory. */
+static uint32_t page_bytes(const struct step_model *m)
+{
+    return 2 * MANY_PAGES * (16 * m->head_dim * (m->kv_q8 ? 1u : 2u) + MANY_PAGE_GAP);
+}
+
 /* Attention's shared memory for that many keys. */
 static uint32_t attend_bytes(const struct step_model *m, uint32_t score_ld)
 {
-    return (MANY_ROWS * m->head_dim + MANY_ROWS + MANY_ROWS * score_ld) * 4;
+    return (MANY_ROWS * m->head_dim + MANY_ROWS + MANY_ROWS * score_ld) * 4 + page_bytes(m);
 }
 
 static int buffers(struct many_plan *k, const struct step_model *m, const struct step_place *at,
@@ -82,7 +88,7 @@ int many_plan(struct many_plan *out, const struct step_model *m, const struct st
     k.most_keys = fixed < at->shared_bytes
                       ? (uint32_t)((at->shared_bytes - fixed) / (MANY_ROWS * 4)) / 16 * 16
                       : 0;
-    if (!known(k.layers, m) || k.most_keys < 16) {
+    if (!known(k.layers, m) || k.most_keys < 16 || m->head_dim > k.threads[MANY_ATTEND]) {
         many_plan_free(&k);
         return 0;
     }
