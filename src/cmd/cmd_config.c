@@ -6,7 +6,7 @@
 #include "cmd/cmd.h"
 #include "config/config.h"
 #include "config/config_describe.h"
-#include "gateway/gateway.h"
+#include "gateway/server/gateway.h"
 #include "wire/json_out.h"
 
 cmd_fn cmd_config_check, cmd_config_explain, cmd_config_schema, cmd_config_reference;

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "base/plural.h"
 #include "config/config_diff.h"
-#include "gateway/gateway.h"
+#include "gateway/server/gateway.h"
 
 #define SETTLE_MS 100 /* after a change of the file: an editor may write several files */
 

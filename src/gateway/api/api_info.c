@@ -10,7 +10,7 @@
 #include "cluster/worker/worker_links.h"
 #include "flow/flow_run.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/gw_names.h"
 #include "gateway/mqtt/mqtt_door.h"
 #include "host/prometheus.h"

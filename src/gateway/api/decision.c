@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "flow/routing_choice.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "wire/json_out.h"
 
 /* ---- JSON ---- */

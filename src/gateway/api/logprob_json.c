@@ -1,7 +1,7 @@
 /* logprob_json.c - see logprob_json.h. */
 #include "gateway/api/logprob_json.h"
 
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "wire/json_out.h"
 
 void logprob_json_number(struct json_out *j, float logprob)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 static void put_field(struct json_out *j, const struct field *f)

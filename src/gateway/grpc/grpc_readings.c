@@ -10,8 +10,8 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "gateway/call.h"
-#include "gateway/door.h"
+#include "gateway/call/call.h"
+#include "gateway/call/door.h"
 #include "gateway/grpc/grpc_call.h"
 #include "wire/pb.h"
 

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "gateway/api/own/voice_turn.h"
 #include "gateway/gw.h"
-#include "gateway/inner_call.h"
+#include "gateway/call/inner_call.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/mqtt_topic.h"
 #include "site/mqtt/mqtt_site.h"

@@ -16,7 +16,7 @@
 #include "depot/store/model_manifest.h"
 #include "cluster/store/model_share.h"
 #include "flow/pool.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/node/node_store.h"
 #include "net/grpc_frame.h"

@@ -9,7 +9,7 @@
 #include "audio/pcm.h"
 #include "base/mem.h"
 #include "gateway/gw.h"
-#include "gateway/inner_call.h"
+#include "gateway/call/inner_call.h"
 #include "gateway/wyoming/wyoming_info.h"
 
 #define MAX_TEXT_BYTES ((size_t)256 << 10)

@@ -3,7 +3,7 @@
 
 #include "flow/request.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/thinking.h"
 #include "wire/json_out.h"
 

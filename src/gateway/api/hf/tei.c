@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gateway/api/hf/tgi.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 /* The model that /embed uses when none is named, else the one of /rerank or /predict. */

@@ -2,7 +2,7 @@
 #include "gateway/api/hf/tgi.h"
 
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/logprob_json.h"
 #include "wire/json_out.h"
 

@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/api.h"
 #include "wire/json_out.h"
 

@@ -6,9 +6,9 @@
 
 #include "flow/stages.h"
 #include "gateway/api/llama/slot_store.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/timings_json.h"
-#include "gateway/door.h"
+#include "gateway/call/door.h"
 #include "wire/json_out.h"
 
 #define MAX_FIELDS_BYTES ((size_t)64 << 20)

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "flow/request.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "host/registry.h"
 
 #define MAX_LISTED 1024

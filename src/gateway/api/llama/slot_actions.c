@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "flow/pool.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/llama/slot_store.h"
 #include "wire/json_out.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/mem.h"
 #include "gateway/api/mcp/mcp_read.h"
-#include "gateway/door.h"
-#include "gateway/guard.h"
+#include "gateway/call/door.h"
+#include "gateway/call/guard.h"
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 

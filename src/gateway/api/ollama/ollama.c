@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "flow/flow_run.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/model_profiles.h"
@@ -18,7 +18,7 @@
 #include "gateway/api/prompt_read.h"
 #include "gateway/api/thinking.h"
 #include "gateway/api/tools_read.h"
-#include "gateway/guard.h"
+#include "gateway/call/guard.h"
 #include "wire/json_out.h"
 
 #define MAX_TEMPLATE_BYTES ((size_t)4 << 20)

@@ -25,7 +25,7 @@
 #include "flow/request.h"
 #include "gateway/api/model_profiles.h"
 #include "gateway/api/ollama/go_template.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 #define MAX_TEMPLATE_BYTES ((size_t)4 << 20)

@@ -8,7 +8,7 @@
 #include "flow/flow_run.h"
 #include "gateway/api/ollama/ollama.h"
 #include "gateway/api/model_profiles.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 #define MAX_MODELFILE_BYTES ((size_t)1 << 20)

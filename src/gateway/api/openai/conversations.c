@@ -14,7 +14,7 @@
 #include "gateway/api/openai/response_input.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/tools_read.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/gw.h"
 #include "wire/json_nul.h"
 #include "wire/json_out.h"

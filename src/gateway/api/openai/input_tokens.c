@@ -3,7 +3,7 @@
 
 #include "flow/flow_run.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/openai/responses.h"
 #include "wire/json_out.h"

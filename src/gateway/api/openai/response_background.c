@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "gateway/api/openai/response_store.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/gw.h"
 
 #define MAX_ERROR_BYTES 65536u

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/conversations.h"
 #include "gateway/api/openai/response_background.h"

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "wire/json_out.h"
 
 #define BYTES_OF_LETTER 3000u /* of sound for a letter of text, about */

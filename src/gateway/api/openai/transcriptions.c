@@ -4,7 +4,7 @@
 #include "audio/audio_read.h"
 #include "base/mem.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/sound.h"
 #include "wire/json_out.h"
 

@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 #include "base/thread/executor.h"
-#include "gateway/call.h"
-#include "gateway/ticker.h"
+#include "gateway/call/call.h"
+#include "gateway/call/ticker.h"
 #include "site/things/plant.h"
 #include "things/things.h"
 #include "wire/json_out.h"

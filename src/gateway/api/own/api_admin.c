@@ -7,8 +7,8 @@
 #include "flow/pool.h"
 #include "gateway/api/api.h"
 #include "gateway/api/model_profiles.h"
-#include "gateway/call.h"
-#include "gateway/guard.h"
+#include "gateway/call/call.h"
+#include "gateway/call/guard.h"
 #include "wire/json_out.h"
 
 struct body {

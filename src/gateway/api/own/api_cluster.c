@@ -6,11 +6,11 @@
 #include "cluster/join.h"
 #include "cluster/members.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
-#include "gateway/fields.h"
-#include "gateway/guard.h"
+#include "gateway/call/call.h"
+#include "gateway/call/fields.h"
+#include "gateway/call/guard.h"
 #include "gateway/node/node_self.h"
-#include "gateway/ticker.h"
+#include "gateway/call/ticker.h"
 #include "wire/json_out.h"
 
 #define STREAM_MS 500u

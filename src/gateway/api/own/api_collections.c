@@ -7,7 +7,7 @@
 #include <openssl/evp.h>
 
 #include "base/mem.h"
-#include "gateway/guard.h"
+#include "gateway/call/guard.h"
 #include "knowledge/citing.h"
 #include "knowledge/hit_json.h"
 #include "knowledge/ingest.h"

@@ -2,7 +2,7 @@
  * repaired.
  */
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "site/things/demo.h"
 
 struct body {

@@ -14,7 +14,7 @@
 #include "flow/pool.h"
 #include "gateway/api/api.h"
 #include "gateway/api/model_profiles.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/measured.h"
 #include "wire/json_out.h"
 

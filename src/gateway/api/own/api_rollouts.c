@@ -13,7 +13,7 @@
 #include "cluster/rollout/rollout.h"
 #include "cluster/rollout/rollout_admin.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 #define N_LAST 5u /* number of finished ones shown */

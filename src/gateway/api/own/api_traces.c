@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "host/admission.h"
 #include "trace/trace_json.h"
 #include "trace/trace_ring.h"

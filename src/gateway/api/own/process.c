@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "pipeline/pipeline_report.h"
 #include "wire/value_json.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "gateway/api/own/alarms.h"
-#include "gateway/call.h"
-#include "gateway/ticker.h"
+#include "gateway/call/call.h"
+#include "gateway/call/ticker.h"
 #include "site/things/plant.h"
 #include "things/things.h"
 #include "wire/json_out.h"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/decision.h"
 #include "wire/json_out.h"
 #include "wire/result_json.h"

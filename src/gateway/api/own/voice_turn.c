@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "gateway/api/own/process.h"
 #include "gateway/api/sound.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "voice/hearing.h"
 #include "wire/multipart.h"
 
