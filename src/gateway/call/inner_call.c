@@ -1,8 +1,6 @@
 /* inner_call.c - see inner_call.h: an exchange of its own (struct http_req with our operations). */
 #include "gateway/call/inner_call.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 #include "gateway/call/door.h"
 
@@ -17,14 +15,20 @@ struct inner_call {
     struct buf body;
 };
 
-static void on_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
-                     int64_t body_bytes)
+void inner_call_ignore_begin(struct http_req *r, int status, const struct http_header *headers,
+                             size_t n, int64_t body_bytes)
 {
     (void)r;
     (void)status;
     (void)headers;
     (void)n;
     (void)body_bytes;
+}
+
+size_t inner_call_none_queued(const struct http_req *r)
+{
+    (void)r;
+    return 0;
 }
 
 static void on_write(struct http_req *r, const void *p, size_t n)
@@ -44,12 +48,6 @@ static void on_end(struct http_req *r, const struct http_header *trailers, size_
     mem_free(c);
 }
 
-static size_t on_queued(const struct http_req *r)
-{
-    (void)r;
-    return 0;
-}
-
 static void on_event(struct call *call)
 {
     struct inner_call *c = (struct inner_call *)(void *)call->req;
@@ -62,7 +60,8 @@ static void on_event(struct call *call)
 void inner_call_start(struct inner_call **out, struct gw_loop *gl, const struct inner_call_opts *o,
                       cJSON *body, const struct inner_call_ops *ops, void *ctx)
 {
-    static const struct http_ops exchange = {on_begin, on_write, on_end, on_queued};
+    static const struct http_ops exchange = {inner_call_ignore_begin, on_write, on_end,
+                                             inner_call_none_queued};
     struct inner_call *c = mem_zalloc(sizeof(*c));
     size_t n = 0;
     *out = NULL;

@@ -11,10 +11,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <cjson/cJSON.h>
 
 struct gw_loop;
+struct http_header;
+struct http_req;
 struct inner_call;
 struct peer;
 
@@ -40,5 +43,11 @@ void inner_call_start(struct inner_call **out, struct gw_loop *gl, const struct 
                       cJSON *body, const struct inner_call_ops *ops, void *ctx);
 /* No event comes any more. */
 void inner_call_cancel(struct inner_call *c);
+
+/* For http_ops of requests that the server makes itself: headers are not read, and nothing waits
+ * to be sent. */
+void inner_call_ignore_begin(struct http_req *r, int status, const struct http_header *headers,
+                             size_t n, int64_t body_bytes);
+size_t inner_call_none_queued(const struct http_req *r);
 
 #endif
