@@ -2,7 +2,6 @@
 #include "engine/onnx/onnx_session.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +9,6 @@
 
 #include "base/mem.h"
 #include "base/thread/crew.h"
-#include "kernels/quants/quant.h"
 
 #define MAX_IO 4096u /* inputs or outputs; a model of 200 layers has 800 */
 

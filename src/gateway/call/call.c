@@ -13,9 +13,7 @@
 #include "base/mem.h"
 #include "cluster/join.h"
 #include "flow/pool.h"
-#include "flow/routing.h"
 #include "flow/stages.h"
-#include "flow/routing_choice.h"
 #include "gateway/call/tags.h"
 #include "host/sha256.h"
 #include "net/peers.h"
@@ -583,10 +581,8 @@ void call_put_error(struct buf *b, const struct call_error *e, bool ollama)
         json_out_str(&j, e->message);
     } else {
         json_out_object(&j);
-        json_out_key(&j, "message");
-        json_out_str(&j, e->message);
-        json_out_key(&j, "type");
-        json_out_str(&j, e->type);
+        json_out_member_str(&j, "message", e->message);
+        json_out_member_str(&j, "type", e->type);
         put_or_null(&j, "param", e->param);
         put_or_null(&j, "code", e->code);
         json_out_object_end(&j);
@@ -600,8 +596,7 @@ static void put_anthropic_error(struct call *c, const struct call_error *e, int 
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
     json_out_member_str(&j, "type", "error");
-    json_out_key(&j, "error");
-    json_out_object(&j);
+    json_out_member_object(&j, "error");
     json_out_member_str(&j, "type",
                         status == 503   ? "overloaded_error"
                         : status >= 500 ? "api_error"

@@ -2,7 +2,6 @@
 #include "gateway/call/guard.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

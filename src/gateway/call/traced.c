@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "gateway/call/call.h"
-#include "host/admission.h"
 #include "trace/trace_ring.h"
 #include "trace/trace_words.h"
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "cluster/store/fetch_pb.h"
 #include "depot/store/model_manifest.h"

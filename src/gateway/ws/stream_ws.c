@@ -69,8 +69,7 @@ static struct json_out begin_message(struct session *s, const char *id)
     buf_clear(&s->out);
     struct json_out j = json_out_make(&s->out);
     json_out_object(&j);
-    json_out_key(&j, "id");
-    json_out_str(&j, id);
+    json_out_member_str(&j, "id", id);
     return j;
 }
 
@@ -90,10 +89,8 @@ static void send_message(struct session *s, struct json_out *j)
 static void send_error(struct session *s, const char *id, int status, const char *msg)
 {
     struct json_out j = begin_message(s, id);
-    json_out_key(&j, "status");
-    json_out_int(&j, status);
-    json_out_key(&j, "error");
-    json_out_str(&j, msg);
+    json_out_member_int(&j, "status", status);
+    json_out_member_str(&j, "error", msg);
     send_message(s, &j);
 }
 
@@ -163,8 +160,7 @@ static void on_end(struct http_req *r, const struct http_header *trailers, size_
     (void)trailers;
     (void)n;
     struct json_out j = begin_message(s, c->id);
-    json_out_key(&j, "status");
-    json_out_int(&j, r->status);
+    json_out_member_int(&j, "status", r->status);
     json_out_key(&j, c->kind <= ANSWER_TEXT ? "body" : "done");
     if (c->kind == ANSWER_JSON) {
         while (c->text.len > 0 && c->text.data[c->text.len - 1] == '\n')
@@ -210,8 +206,7 @@ static void cancel(struct session *s, const char *id)
     c->req.cancelled(&c->req);
     drop(c);
     struct json_out j = begin_message(s, id);
-    json_out_key(&j, "cancelled");
-    json_out_bool(&j, true);
+    json_out_member_bool(&j, "cancelled", true);
     send_message(s, &j);
 }
 

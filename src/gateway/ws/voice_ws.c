@@ -1,7 +1,6 @@
 /* voice_ws.c - see voice_ws.h. */
 #include "gateway/ws/voice_ws.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -79,8 +78,7 @@ static void send_error(struct session *s, uint32_t turn, const char *code, const
     struct json_out j = begin(s, "error");
     if (turn)
         json_out_member_num(&j, "turn", turn);
-    json_out_key(&j, "error");
-    json_out_object(&j);
+    json_out_member_object(&j, "error");
     json_out_member_str(&j, "message", message);
     json_out_member_str(&j, "code", code);
     json_out_object_end(&j);
@@ -184,8 +182,7 @@ static void on_partial(void *ctx, const char *text, size_t n)
     struct session *s = ctx;
     struct json_out j = begin(s, "partial");
     json_out_member_num(&j, "turn", s->turn + 1);
-    json_out_key(&j, "text");
-    json_out_strn(&j, text, n);
+    json_out_member_strn(&j, "text", text, n);
     send(s, &j);
 }
 
@@ -195,8 +192,7 @@ static void on_turn(void *ctx, const struct listener_turn *t)
     s->turn++;
     struct json_out j = begin(s, "transcript");
     json_out_member_num(&j, "turn", s->turn);
-    json_out_key(&j, "text");
-    json_out_strn(&j, t->text, t->text_bytes);
+    json_out_member_strn(&j, "text", t->text, t->text_bytes);
     json_out_member_num(&j, "confidence", (double)t->confidence);
     json_out_member_num(&j, "start", t->start_s);
     json_out_member_num(&j, "end", t->end_s);

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/thread.h"
-#include "depot/model_place.h"
 #include "depot/model_pull.h"
 #include "depot/model_push.h"
 #include "depot/store/model_store.h"

@@ -1,7 +1,6 @@
 /* input_tokens.c - see input_tokens.h. */
 #include "gateway/api/openai/input_tokens.h"
 
-#include "flow/flow_run.h"
 #include "flow/stages.h"
 #include "gateway/call/answer.h"
 #include "gateway/api/openai/openai.h"

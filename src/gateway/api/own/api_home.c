@@ -1,5 +1,4 @@
 /* api_home.c - /v1/home: the things known to /v1/process, and replacing the home at run time. */
-#include <string.h>
 
 #include "apps/home/site/home_file_read.h"
 #include "apps/home/site/home_things.h"

@@ -191,8 +191,7 @@ static void answer_nothing(struct call *c, bool stream, const struct process_hea
     if (stream)
         json_out_member_str(&j, "type", "done");
     process_put_heard(&j, heard);
-    json_out_key(&j, "actions");
-    json_out_array(&j);
+    json_out_member_array(&j, "actions");
     json_out_array_end(&j);
     json_out_member_str(&j, "reply", "");
     json_out_object_end(&j);
