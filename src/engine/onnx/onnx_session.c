@@ -2,6 +2,7 @@
 #include "engine/onnx/onnx_session.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/thread/crew.h"
+#include "kernels/quants/quant.h"
 
 #define MAX_IO 4096u /* inputs or outputs; a model of 200 layers has 800 */
 

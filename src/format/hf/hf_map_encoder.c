@@ -526,16 +526,15 @@ static int configure_t5(struct hf_folder *f, struct err *e)
 
 const struct hf_arch hf_encoders[] = {
     {"bert", "bert", "bert.", bert_rules, usual, configure_bert},
-    {"distilbert", "distilbert", "distilbert.", distilbert_rules, usual, usual,
-     configure_distilbert},
+    {"distilbert", "distilbert", "distilbert.", distilbert_rules, usual, configure_distilbert},
     {"roberta", "roberta", "roberta.", roberta_rules, usual, configure_roberta},
     {"xlm-roberta", "roberta", "roberta.", roberta_rules, usual, configure_roberta},
     {"camembert", "roberta", "roberta.", roberta_rules, usual, configure_roberta},
     {"electra", "electra", "electra.", electra_rules, usual, configure_narrow},
-    {"albert", "albert", "albert.", albert_rules, usual, usual, configure_albert},
+    {"albert", "albert", "albert.", albert_rules, usual, configure_albert},
     {"mpnet", "mpnet", "mpnet.", mpnet_rules, usual, configure_mpnet},
     {"deberta-v2", "deberta-v2", "deberta.", deberta_rules, usual, configure_deberta},
-    {"modernbert", "modern-bert", "model.", modernbert_rules, usual, configure_modernbert},
+    {"modernbert", "modern-bert", "model.", modernbert_rules, NULL, configure_modernbert},
     {"t5", "t5", "", t5_rules, NULL, configure_t5},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -6,6 +6,7 @@
 #include "cluster/machine/node_measure.h"
 #include "cluster/node_machine.h"
 #include "cluster/messages/node_state.h"
+#include "apps/home/table/home_table.h"
 #include "gateway/gw.h"
 #include "gateway/node/node_shard.h"
 #include "shoal/shoal_version.h"

@@ -1,6 +1,8 @@
 /* node_shard.c - see node_shard.h. */
 #include "gateway/node/node_shard.h"
 
+#include <string.h>
+
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,6 +13,7 @@
 #include "cluster/shard/shard_site.h"
 #include "depot/store/model_store.h"
 #include "gateway/gw.h"
+#include "gateway/node/node_store.h"
 #include "host/pack.h"
 
 #define MAX_PLACES (CONFIG_MAX_MODEL_DIRS + CONFIG_MAX_MODELS + 1)

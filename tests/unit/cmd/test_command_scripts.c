@@ -9,8 +9,10 @@
  *     == out              what it writes to stdout and stderr, then the requests to the server
  * Numbers that differ from run to run are written as T.  SHOAL_GOLDEN=1 writes the outputs of the
  * program into the scripts of the source tree. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +26,8 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "support/script.h"
 

@@ -14,6 +14,8 @@
 
 #include "base/buf.h"
 #include "base/file/file_read.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
 #include "cmd/commands.h"
 
 #define MAX_WORDS 32

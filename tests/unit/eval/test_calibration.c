@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "cmd/cli/opts.h"
+#include "cmd/cmd.h"
 #include "cmd/local/bare_model.h"
 #include "eval/calibration.h"
 

@@ -1,10 +1,12 @@
 /* responses_read.c - bodies of /v1/responses to requests. */
+#include <stdio.h>
 #include <string.h>
 
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/openai/conversations.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/openai/response_input.h"
+#include "gateway/api/openai/response_store.h"
 #include "gateway/api/openai/responses.h"
 #include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
