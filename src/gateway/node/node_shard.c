@@ -2,7 +2,6 @@
 #include "gateway/node/node_shard.h"
 
 #include <string.h>
-
 #include <unistd.h>
 
 #include "base/clock.h"
