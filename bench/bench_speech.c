@@ -7,7 +7,7 @@
 
 #include "audio/audio_write.h"
 #include "base/clock.h"
-#include "lines.h"
+#include "line_answers.h"
 #include "text/speech/speech_text.h"
 
 /* All parts of a text are submitted at once, as the server does. */
@@ -26,7 +26,7 @@ static void submit(struct shoal_engine *engine, struct talk *t, const char *text
                                      .text_bytes = n,
                                      .part = part};
         if (shoal_infer_submit(engine, &o, &t->tasks[t->n++], &e) < 0)
-            lines_stop(e.msg);
+            line_answers_stop(e.msg);
     }
 }
 
@@ -38,15 +38,15 @@ static void save(const char *file, const struct talk *t, uint64_t n_samples, uin
     FILE *f = fopen(file, "wb");
     buf_init(&bytes, (size_t)1 << 30);
     if (!f || audio_out_create(&a, AUDIO_FORM_WAV, rate, n_samples, &e) < 0)
-        lines_stop(file);
+        line_answers_stop(file);
     for (uint32_t i = 0; i < t->n; i++) {
         const struct shoal_result *r = shoal_task_result(t->tasks[i]);
         if (audio_out_put(a, r->samples, r->n_samples, &e) < 0)
-            lines_stop(e.msg);
+            line_answers_stop(e.msg);
     }
     audio_out_take(a, &bytes);
     if (fwrite(buf_str(&bytes), 1, bytes.len, f) != bytes.len || fclose(f) != 0)
-        lines_stop(file);
+        line_answers_stop(file);
     audio_out_destroy(a);
     buf_fini(&bytes);
 }
@@ -58,7 +58,7 @@ static void say(struct shoal_engine *engine, const char *file, const char *text)
     uint64_t n_samples = 0;
     uint32_t rate = 1;
     const uint64_t start = clock_ns();
-    const double cpu = lines_cpu_ms();
+    const double cpu = line_answers_cpu_ms();
     double first = 0;
     buf_init(&words, 1 << 20);
     speech_text_normal(text, strlen(text), &words);
@@ -66,13 +66,13 @@ static void say(struct shoal_engine *engine, const char *file, const char *text)
         submit(engine, &t, buf_str(&words) + at, n);
     for (uint32_t i = 0; i < t.n; i++) {
         if (shoal_task_wait(t.tasks[i]) < 0)
-            lines_stop(shoal_task_result(t.tasks[i])->message);
+            line_answers_stop(shoal_task_result(t.tasks[i])->message);
         if (i == 0)
             first = (double)(clock_ns() - start) / 1e6;
         n_samples += shoal_task_result(t.tasks[i])->n_samples;
         rate = shoal_task_result(t.tasks[i])->sample_rate;
     }
-    const double ms = (double)(clock_ns() - start) / 1e6, used = lines_cpu_ms() - cpu;
+    const double ms = (double)(clock_ns() - start) / 1e6, used = line_answers_cpu_ms() - cpu;
     save(file, &t, n_samples, rate);
     printf("{\"first_ms\":%.3f,\"ms\":%.3f,\"cpu_ms\":%.3f,\"seconds\":%.3f}\n", first, ms, used,
            (double)n_samples / rate);
@@ -94,7 +94,7 @@ static void answer(struct shoal_engine *engine, char *line)
 {
     char *tab = strchr(line, '\t');
     if (!tab)
-        lines_stop("a line has no tab");
+        line_answers_stop("a line has no tab");
     *tab = '\0';
     if (strcmp(line, "words") == 0)
         write_out(tab + 1);
@@ -108,6 +108,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_speech MODEL THREADS\n");
         return 2;
     }
-    lines_run(argv[1], argv[2], answer);
+    line_answers_run(argv[1], argv[2], answer);
     return 0;
 }

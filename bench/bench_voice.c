@@ -7,7 +7,7 @@
 
 #include "audio/audio_read.h"
 #include "base/clock.h"
-#include "lines.h"
+#include "line_answers.h"
 #include "wire/json_out.h"
 
 #define MOST (30u * AUDIO_RATE)
@@ -38,12 +38,12 @@ static void hear(struct shoal_engine *engine, char *path)
     struct shoal_error e;
     struct buf out;
     const uint64_t start = clock_ns();
-    const double cpu = lines_cpu_ms();
+    const double cpu = line_answers_cpu_ms();
     if (shoal_infer_submit(engine, &o, &t, &e) < 0)
-        lines_stop(e.msg);
+        line_answers_stop(e.msg);
     if (shoal_task_wait(t) < 0)
-        lines_stop(shoal_task_result(t)->message);
-    const double ms = (double)(clock_ns() - start) / 1e6, used = lines_cpu_ms() - cpu;
+        line_answers_stop(shoal_task_result(t)->message);
+    const double ms = (double)(clock_ns() - start) / 1e6, used = line_answers_cpu_ms() - cpu;
     const struct shoal_result *r = shoal_task_result(t);
     buf_init(&out, 1 << 20);
     struct json_out j = json_out_make(&out);
@@ -68,6 +68,6 @@ int main(int argc, char **argv)
         const uint32_t n = load(argv[2]);
         return fwrite(sound, sizeof(*sound), n, stdout) == n ? 0 : 1;
     }
-    lines_run(argv[1], argv[2], hear);
+    line_answers_run(argv[1], argv[2], hear);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* lines.c - see lines.h. */
-#include "lines.h"
+/* line_answers.c - see line_answers.h. */
+#include "line_answers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
-void lines_stop(const char *why)
+void line_answers_stop(const char *why)
 {
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, why);
     exit(1);
 }
 
-double lines_cpu_ms(void)
+double line_answers_cpu_ms(void)
 {
     struct rusage r;
     getrusage(RUSAGE_SELF, &r);
@@ -21,15 +21,15 @@ double lines_cpu_ms(void)
            (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e3;
 }
 
-void lines_run(const char *model, const char *threads,
-               void (*answer)(struct shoal_engine *engine, char *line))
+void line_answers_run(const char *model, const char *threads,
+                      void (*answer)(struct shoal_engine *engine, char *line))
 {
     struct shoal_engine_opts o = {.size = sizeof(o), .n_threads = (uint32_t)atoi(threads)};
     struct shoal_engine *engine;
     struct shoal_error e;
     char line[4096];
     if (shoal_engine_open(&engine, model, &o, &e) < 0)
-        lines_stop(e.msg);
+        line_answers_stop(e.msg);
     while (fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, "\n")] = '\0';
         answer(engine, line);
