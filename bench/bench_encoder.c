@@ -8,7 +8,6 @@
 #include <cjson/cJSON.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "model/encoder.h"
 #include "model/heads.h"
 #include "format/model_open.h"

@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "audio/audio_read.h"
 #include "base/clock.h"
-#include "shoal/shoal.h"
+#include "line_answers.h"
 #include "wire/json_out.h"
 
 #define MOST (30u * AUDIO_RATE)
@@ -29,15 +28,7 @@ static uint32_t load(const char *path)
     exit(1);
 }
 
-static double cpu_ms(void)
-{
-    struct rusage r;
-    getrusage(RUSAGE_SELF, &r);
-    return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * 1e3 +
-           (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) / 1e3;
-}
-
-static void hear(struct shoal_engine *engine, const char *path)
+static void hear(struct shoal_engine *engine, char *path)
 {
     struct shoal_infer_opts o = {.size = sizeof(o),
                                  .kind = SHOAL_KIND_TRANSCRIBE,
@@ -47,12 +38,12 @@ static void hear(struct shoal_engine *engine, const char *path)
     struct shoal_error e;
     struct buf out;
     const uint64_t start = clock_ns();
-    const double cpu = cpu_ms();
-    if (shoal_infer_submit(engine, &o, &t, &e) < 0 || shoal_task_wait(t) < 0) {
-        fprintf(stderr, "bench_voice: %s\n", e.msg);
-        exit(1);
-    }
-    const double ms = (double)(clock_ns() - start) / 1e6, used = cpu_ms() - cpu;
+    const double cpu = line_answers_cpu_ms();
+    if (shoal_infer_submit(engine, &o, &t, &e) < 0)
+        line_answers_stop(e.msg);
+    if (shoal_task_wait(t) < 0)
+        line_answers_stop(shoal_task_result(t)->message);
+    const double ms = (double)(clock_ns() - start) / 1e6, used = line_answers_cpu_ms() - cpu;
     const struct shoal_result *r = shoal_task_result(t);
     buf_init(&out, 1 << 20);
     struct json_out j = json_out_make(&out);
@@ -60,21 +51,15 @@ static void hear(struct shoal_engine *engine, const char *path)
     json_out_member_num(&j, "ms", ms);
     json_out_member_num(&j, "cpu_ms", used);
     json_out_member_num(&j, "seconds", (double)o.n_samples / AUDIO_RATE);
-    json_out_key(&j, "text");
-    json_out_strn(&j, r->text, r->text_bytes);
+    json_out_member_strn(&j, "text", r->text, r->text_bytes);
     json_out_object_end(&j);
     printf("%s\n", buf_str(&out));
-    fflush(stdout);
     buf_fini(&out);
     shoal_task_free(t);
 }
 
 int main(int argc, char **argv)
 {
-    struct shoal_engine_opts o = {.size = sizeof(o)};
-    struct shoal_engine *engine;
-    struct shoal_error e;
-    char line[4096];
     if (argc != 3) {
         fprintf(stderr, "usage: bench_voice MODEL THREADS | raw FILE\n");
         return 2;
@@ -83,15 +68,6 @@ int main(int argc, char **argv)
         const uint32_t n = load(argv[2]);
         return fwrite(sound, sizeof(*sound), n, stdout) == n ? 0 : 1;
     }
-    o.n_threads = (uint32_t)atoi(argv[2]);
-    if (shoal_engine_open(&engine, argv[1], &o, &e) < 0) {
-        fprintf(stderr, "bench_voice: %s\n", e.msg);
-        return 1;
-    }
-    while (fgets(line, sizeof(line), stdin)) {
-        line[strcspn(line, "\n")] = '\0';
-        hear(engine, line);
-    }
-    shoal_engine_close(engine);
+    line_answers_run(argv[1], argv[2], hear);
     return 0;
 }

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 
 #define MAX_ANSWER_BYTES ((size_t)64 << 20)
 #define QUIT_SECONDS 2.0

@@ -2,12 +2,12 @@
 // Text to speech: ours beside Piper's own runtime (piper-tts with ONNX Runtime) with the same voice, on replies of a home, in turns, with the same number
 // of threads; then our recognizer hears both. Usage: speech.js [ROUNDS [THREADS [SENTENCES]]]; default: 3 2 100.
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFileSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const readline = require('readline');
 const { ROOT, median, printTable, writeRows } = require('./lib.js');
+const { errors, program } = require('./sound.js');
 
 const rounds = Number(process.argv[2] || 3), threads = Number(process.argv[3] || 2), most = Number(process.argv[4] || 100);
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-speech-'));
@@ -20,26 +20,8 @@ function sentences() {
     return texts.filter((x) => x && !/[\t\n]/.test(x) && x.length > 20).slice(0, most);
 }
 
-// A program that answers a line with a line of JSON.
-function program(command, args) {
-    const p = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-    const lines = readline.createInterface({ input: p.stdout })[Symbol.asyncIterator]();
-    return { ask: async (line) => { p.stdin.write(`${line}\n`); return JSON.parse((await lines.next()).value); }, end: () => p.stdin.end() };
-}
-
 // As words that are said: "19" and "nineteen" are the same.
 const words = async (p, s) => (await p.ask(`words\t${s}`)).words.replace(/[^a-z' ]/g, ' ').split(/\s+/).filter(Boolean);
-
-function errors(said, heard) {
-    let row = heard.map((_, i) => i + 1);
-    row.unshift(0);
-    said.forEach((w, i) => {
-        const next = [i + 1];
-        heard.forEach((h, j) => next.push(Math.min(next[j] + 1, row[j + 1] + 1, row[j] + (h === w ? 0 : 1))));
-        row = next;
-    });
-    return row.at(-1);
-}
 
 (async () => {
     const venv = execFileSync(path.join(__dirname, 'fetch-speech'), { encoding: 'utf8' }).trim();

@@ -2,12 +2,12 @@
 // Speech to text: ours beside Moonshine's own ONNX files with ONNX Runtime, on the same sounds, in turns, with the same number of threads.
 // Usage: voice.js [ROUNDS [THREADS]]; default: 5 2.  Sounds: tests/data/audio, and Debian's pocketsphinx-testdata where it is installed.
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFileSync } = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
-const readline = require('readline');
 const { ROOT, median, printTable, writeRows } = require('./lib.js');
+const { errors, program } = require('./sound.js');
 
 const rounds = Number(process.argv[2] || 5), threads = Number(process.argv[3] || 2);
 const ours = path.join(ROOT, 'build/bench/bench_voice'), model = path.join(ROOT, 'models/hear.gguf');
@@ -27,25 +27,7 @@ function sounds() {
     return list;
 }
 
-// A program that answers a line with a line of JSON.
-function program(command, args) {
-    const p = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-    const lines = readline.createInterface({ input: p.stdout })[Symbol.asyncIterator]();
-    return { ask: async (line) => { p.stdin.write(`${line}\n`); return JSON.parse((await lines.next()).value); }, end: () => p.stdin.end() };
-}
-
 const words = (s) => s.toLowerCase().replace(/mr\./g, 'mister').replace(/-/g, ' ').replace(/[^a-z0-9' ]/g, '').split(/\s+/).filter(Boolean);
-
-function errors(said, heard) {
-    let row = heard.map((_, i) => i + 1);
-    row.unshift(0);
-    said.forEach((w, i) => {
-        const next = [i + 1];
-        heard.forEach((h, j) => next.push(Math.min(next[j] + 1, row[j + 1] + 1, row[j] + (h === w ? 0 : 1))));
-        row = next;
-    });
-    return row.at(-1);
-}
 
 (async () => {
     const venv = execFileSync(path.join(__dirname, 'fetch-voice'), { encoding: 'utf8' }).trim();

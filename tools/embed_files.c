@@ -114,7 +114,8 @@ int main(int argc, char **argv)
     uint64_t *hashes = calloc(n_files + 1, sizeof(*hashes));
     if (!sizes || !hashes)
         return 1;
-    fprintf(out, "/* made by tools/embed_files at build */\n#include \"gateway/assets.h\"\n\n");
+    fprintf(out,
+            "/* made by tools/embed_files at build */\n#include \"gateway/call/assets.h\"\n\n");
     for (size_t i = 0; i < n_files; i++) {
         char path[4096];
         size_t n;

@@ -2,7 +2,6 @@
 #include "audio/transcript.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "wire/json_out.h"
 
@@ -100,25 +99,17 @@ void transcript_put(const struct transcript *t, struct buf *out, enum transcript
 void transcript_json(const struct transcript *t, struct json_out *j)
 {
     const char *text = buf_str(&t->text);
-    json_out_key(j, "duration");
-    json_out_num(j, t->seconds);
-    json_out_key(j, "text");
-    json_out_strn(j, text, t->text.len);
-    json_out_key(j, "segments");
-    json_out_array(j);
+    json_out_member_num(j, "duration", t->seconds);
+    json_out_member_strn(j, "text", text, t->text.len);
+    json_out_member_array(j, "segments");
     for (uint32_t i = 0; i < transcript_n(t); i++) {
         const struct part *p = part_at(t, i);
         json_out_object(j);
-        json_out_key(j, "id");
-        json_out_uint(j, i);
-        json_out_key(j, "start");
-        json_out_num(j, p->start);
-        json_out_key(j, "end");
-        json_out_num(j, p->end);
-        json_out_key(j, "text");
-        json_out_strn(j, text + p->text_at, p->text_bytes);
-        json_out_key(j, "avg_logprob");
-        json_out_num(j, log((double)p->confidence));
+        json_out_member_uint(j, "id", i);
+        json_out_member_num(j, "start", p->start);
+        json_out_member_num(j, "end", p->end);
+        json_out_member_strn(j, "text", text + p->text_at, p->text_bytes);
+        json_out_member_num(j, "avg_logprob", log((double)p->confidence));
         json_out_object_end(j);
     }
     json_out_array_end(j);

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/room.h"
 
 uint64_t holdings_who(const char *name)
 {
@@ -22,14 +23,8 @@ static struct holding *find(const struct holdings *s, uint64_t who)
 bool holdings_add(struct holdings *s, uint64_t who, size_t n)
 {
     struct holding *row = find(s, who);
-    if (!row && s->n == s->cap) {
-        const uint32_t cap = s->cap ? 2 * s->cap : 8;
-        struct holding *rows = mem_realloc(s->rows, cap * sizeof(*rows));
-        if (!rows)
-            return false;
-        s->rows = rows;
-        s->cap = cap;
-    }
+    if (!row && !room_make32(&s->rows, &s->cap, s->n, sizeof(*s->rows), 8))
+        return false;
     if (!row) {
         row = &s->rows[s->n++];
         *row = (struct holding){.who = who};

@@ -46,6 +46,18 @@ bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const cha
     return true;
 }
 
+int cmd_page(const struct opts_page *page, int argc, const char *const *argv,
+             int (*run)(const struct opts *o))
+{
+    struct opts o;
+    int rc;
+    if (!cmd_begin(&o, page, argc, argv, &rc))
+        return rc;
+    rc = run(&o);
+    opts_fini(&o);
+    return rc;
+}
+
 int cmd_fail(const struct opts_page *page, const char *fmt, ...)
 {
     va_list ap;
@@ -66,6 +78,13 @@ int cmd_print(const struct opts_page *page, const struct buf *b)
     if (fwrite(buf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) != 0)
         return cmd_fail(page, "cannot write: %s", strerror(errno));
     return CMD_OK;
+}
+
+int cmd_print_end(const struct opts_page *page, struct buf *b)
+{
+    int rc = cmd_print(page, b);
+    buf_fini(b);
+    return rc;
 }
 
 int cmd_read_text(const struct opts *o, const char *argument, const char *file, struct buf *out)

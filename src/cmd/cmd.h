@@ -23,10 +23,15 @@ typedef int cmd_fn(int argc, const char *const *argv);
 /* Parses options and sets up logging.  false: exit with *exit_code; true: it is CMD_OK. */
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,
                int *exit_code);
+/* A whole command: parses options and runs it with them.  Returns its exit code. */
+int cmd_page(const struct opts_page *page, int argc, const char *const *argv,
+             int (*run)(const struct opts *o));
 /* Prints "shoal <command>: <message>" to stderr; returns CMD_FAILED. */
 int cmd_fail(const struct opts_page *page, const char *fmt, ...) SHOAL_PRINTF(2, 3);
 /* Writes all of b to stdout.  CMD_OK, or CMD_FAILED after a message. */
 int cmd_print(const struct opts_page *page, const struct buf *b);
+/* The same, and frees b. */
+int cmd_print_end(const struct opts_page *page, struct buf *b);
 
 /* Reads a command's input: the argument, the file of -f, or stdin if it is not a terminal or the
  * argument is "-".  Reports errors; returns CMD_OK or an exit code. */

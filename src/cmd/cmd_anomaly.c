@@ -201,9 +201,7 @@ static int show_fit(const struct opts *o, const struct machine_file *m, const st
                    m->joint ? "the channels are also monitored together"
                             : "each channel is monitored alone");
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 int cmd_anomaly_fit(int argc, const char *const *argv)
@@ -355,8 +353,7 @@ static void put_scores(struct watch *w)
     }
     json_out_object(&j);
     json_out_member_num(&j, "score", score);
-    json_out_key(&j, "alarm");
-    json_out_bool(&j, w->n_open > 0);
+    json_out_member_bool(&j, "alarm", w->n_open > 0);
     json_out_key(&j, "expected_per_day");
     if (isfinite(n))
         json_out_num(&j, n);

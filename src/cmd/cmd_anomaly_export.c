@@ -1,7 +1,6 @@
 /* cmd_anomaly_export.c - shoal anomaly export: the history of readings as CSV, columns or lines for
  * InfluxDB. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

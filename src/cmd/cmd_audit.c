@@ -52,8 +52,7 @@ static void put_json(struct buf *b, const struct audit_check *c, const char *err
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "whole");
-    json_out_bool(&j, !error);
+    json_out_member_bool(&j, "whole", !error);
     json_out_member_uint(&j, "files", c->n_files);
     json_out_member_uint(&j, "lines", c->n_lines);
     json_out_member_uint(&j, "first", c->first);
@@ -96,13 +95,7 @@ static int verify(const struct opts *o)
 
 int cmd_audit_verify(int argc, const char *const *argv)
 {
-    struct opts o;
-    int rc;
-    if (!cmd_begin(&o, &verify_page, argc, argv, &rc))
-        return rc;
-    rc = verify(&o);
-    opts_fini(&o);
-    return rc;
+    return cmd_page(&verify_page, argc, argv, verify);
 }
 
 /* ---- export ---- */
@@ -180,11 +173,5 @@ static int export(const struct opts *o)
 
 int cmd_audit_export(int argc, const char *const *argv)
 {
-    struct opts o;
-    int rc;
-    if (!cmd_begin(&o, &export_page, argc, argv, &rc))
-        return rc;
-    rc = export(&o);
-    opts_fini(&o);
-    return rc;
+    return cmd_page(&export_page, argc, argv, export);
 }

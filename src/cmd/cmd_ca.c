@@ -1,5 +1,4 @@
 /* cmd_ca.c - shoal ca: the certificates of a shoal's members. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -142,35 +141,26 @@ static const char *state_name(enum ca_state s)
 static void put_cert(struct json_out *j, const struct cert_info *c, bool member)
 {
     char date[40], roles[64];
-    json_out_key(j, "name");
-    json_out_str(j, c->id.name);
+    json_out_member_str(j, "name", c->id.name);
     if (member) {
-        json_out_key(j, "roles");
-        json_out_array(j);
+        json_out_member_array(j, "roles");
         roles_text(roles, sizeof(roles), c->id.roles);
         for (const char *p = roles; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
             json_out_strn(j, p, strcspn(p, ","));
         json_out_array_end(j);
-        json_out_key(j, "hosts");
-        json_out_array(j);
+        json_out_member_array(j, "hosts");
         for (const char *p = c->hosts; *p; p += strcspn(p, " ") + (p[strcspn(p, " ")] == ' '))
             json_out_strn(j, p, strcspn(p, " "));
         json_out_array_end(j);
     }
-    json_out_key(j, "serial");
-    json_out_str(j, c->serial);
-    json_out_key(j, "issuer");
-    json_out_str(j, c->issuer);
+    json_out_member_str(j, "serial", c->serial);
+    json_out_member_str(j, "issuer", c->issuer);
     cert_date(date, sizeof(date), c->not_before_s);
-    json_out_key(j, "not_before");
-    json_out_str(j, date);
+    json_out_member_str(j, "not_before", date);
     cert_date(date, sizeof(date), c->not_after_s);
-    json_out_key(j, "not_after");
-    json_out_str(j, date);
-    json_out_key(j, "not_after_s");
-    json_out_int(j, c->not_after_s);
-    json_out_key(j, "sha256");
-    json_out_str(j, c->sha256);
+    json_out_member_str(j, "not_after", date);
+    json_out_member_int(j, "not_after_s", c->not_after_s);
+    json_out_member_str(j, "sha256", c->sha256);
 }
 
 static void print_cert(struct buf *b, const struct cert_info *c, bool member)
@@ -209,8 +199,7 @@ static struct ca *open_ca(const struct opts *o)
 static void put_ca(struct json_out *j, const struct ca *ca)
 {
     struct cert_info c;
-    json_out_key(j, "ca");
-    json_out_object(j);
+    json_out_member_object(j, "ca");
     ca_current(ca, &c);
     put_cert(j, &c, false);
     json_out_object_end(j);
@@ -319,8 +308,7 @@ static int issue(const struct opts *o, struct ca *ca)
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
         put_cert(&j, &c, true);
-        json_out_key(&j, "folder");
-        json_out_str(&j, folder);
+        json_out_member_str(&j, "folder", folder);
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
@@ -349,12 +337,9 @@ static void put_entry(struct json_out *j, const struct ca_entry *x)
 {
     json_out_object(j);
     put_cert(j, &x->cert, true);
-    json_out_key(j, "state");
-    json_out_str(j, state_name(x->state));
-    json_out_key(j, "in_use");
-    json_out_bool(j, x->in_use);
-    json_out_key(j, "previous_ca");
-    json_out_bool(j, x->previous);
+    json_out_member_str(j, "state", state_name(x->state));
+    json_out_member_bool(j, "in_use", x->in_use);
+    json_out_member_bool(j, "previous_ca", x->previous);
     json_out_object_end(j);
 }
 
@@ -392,8 +377,7 @@ int cmd_ca_list(int argc, const char *const *argv)
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
         put_ca(&j, ca);
-        json_out_key(&j, "certificates");
-        json_out_array(&j);
+        json_out_member_array(&j, "certificates");
         for (size_t i = 0; i < n; i++)
             put_entry(&j, &list[i]);
         json_out_array_end(&j);

@@ -58,7 +58,8 @@ static const struct opts_page page = {
                "with the "
                "arrow keys.\nIf stdin is a pipe, every line is a turn.  /help lists the\n"
                "commands of a chat.  With a MESSAGE, answers it and exits.",
-    .groups = {OPTS_GROUP("Chat", defs)},
+    .groups = {OPTS_GROUP("Chat", defs), &model_opts_sampling_group, &model_opts_group_reply,
+               OPTS_GROUP("Server", server_defs)},
     .examples = "  shoal chat\n"
                 "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
                 "  shoal chat --server http://edge:8080 -m smollm2\n"
@@ -168,20 +169,13 @@ static int put_answer(const struct dialog *c)
                       {"cached_tokens", d->cached_tokens},
                       {"generated_tokens", d->generated_tokens}};
         json_out_object(&j);
-        json_out_key(&j, "role");
-        json_out_str(&j, "assistant");
-        json_out_key(&j, "content");
-        json_out_strn(&j, buf_str(&c->text), c->text.len);
-        json_out_key(&j, "finish");
-        json_out_str(&j, finish_name(c));
-        for (size_t i = 0; i < 3; i++) {
-            json_out_key(&j, counts[i].name);
-            json_out_uint(&j, counts[i].v);
-        }
-        json_out_key(&j, "first_token_ms");
-        json_out_num(&j, (double)d->first_token_ns / 1e6);
-        json_out_key(&j, "total_ms");
-        json_out_num(&j, (double)d->total_ns / 1e6);
+        json_out_member_str(&j, "role", "assistant");
+        json_out_member_strn(&j, "content", buf_str(&c->text), c->text.len);
+        json_out_member_str(&j, "finish", finish_name(c));
+        for (size_t i = 0; i < 3; i++)
+            json_out_member_uint(&j, counts[i].name, counts[i].v);
+        json_out_member_num(&j, "first_token_ms", (double)d->first_token_ns / 1e6);
+        json_out_member_num(&j, "total_ms", (double)d->total_ns / 1e6);
         json_out_object_end(&j);
     }
     if (c->json || c->stream.last != '\n')
@@ -290,8 +284,7 @@ static int run_remote(struct dialog *c, struct err *e)
     buf_init(&body, MAX_TEXT_BYTES);
     struct json_out j = json_out_make(&body);
     json_out_object(&j);
-    json_out_key(&j, "messages");
-    json_out_array(&j);
+    json_out_member_array(&j, "messages");
     for (size_t i = 0; i < c->conv.n; i++) {
         json_out_object(&j);
         json_out_member_str(&j, "role", c->conv.messages[i].role);
@@ -636,13 +629,9 @@ static int start(struct dialog *c)
 
 int cmd_chat(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     int rc;
-    p.groups[1] = model_opts_sampling_group;
-    p.groups[2] = model_opts_group_reply;
-    p.groups[3] = (struct opts_group)OPTS_GROUP("Server", server_defs);
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,

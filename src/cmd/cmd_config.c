@@ -6,7 +6,7 @@
 #include "cmd/cmd.h"
 #include "config/config.h"
 #include "config/config_describe.h"
-#include "gateway/gateway.h"
+#include "gateway/server/gateway.h"
 #include "wire/json_out.h"
 
 cmd_fn cmd_config_check, cmd_config_explain, cmd_config_schema, cmd_config_reference;
@@ -66,16 +66,11 @@ static void put_error(struct buf *b, const char *file, const char *msg)
             text = end + 2;
     }
     json_out_object(&j);
-    json_out_key(&j, "valid");
-    json_out_bool(&j, false);
-    json_out_key(&j, "file");
-    json_out_str(&j, file);
-    json_out_key(&j, "line");
-    json_out_uint(&j, line);
-    json_out_key(&j, "column");
-    json_out_uint(&j, column);
-    json_out_key(&j, "error");
-    json_out_str(&j, text);
+    json_out_member_bool(&j, "valid", false);
+    json_out_member_str(&j, "file", file);
+    json_out_member_uint(&j, "line", line);
+    json_out_member_uint(&j, "column", column);
+    json_out_member_str(&j, "error", text);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }
@@ -89,16 +84,12 @@ static void put_valid(struct buf *b, const char *file, const struct config *c, b
         return;
     }
     json_out_object(&j);
-    json_out_key(&j, "valid");
-    json_out_bool(&j, true);
-    json_out_key(&j, "file");
-    json_out_str(&j, file);
-    json_out_key(&j, "keys");
-    json_out_object(&j);
-    for (uint32_t i = 0; i < c->set.n; i++) {
-        json_out_key(&j, c->set.v[i].path);
-        json_out_str(&j, c->set.v[i].key->secret ? "(hidden)" : c->set.v[i].value);
-    }
+    json_out_member_bool(&j, "valid", true);
+    json_out_member_str(&j, "file", file);
+    json_out_member_object(&j, "keys");
+    for (uint32_t i = 0; i < c->set.n; i++)
+        json_out_member_str(&j, c->set.v[i].path,
+                            c->set.v[i].key->secret ? "(hidden)" : c->set.v[i].value);
     json_out_object_end(&j);
     json_out_object_end(&j);
     buf_putc(b, '\n');

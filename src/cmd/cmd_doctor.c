@@ -225,8 +225,7 @@ static void find_problems(struct report *r)
 static void json_names(struct json_out *j, const char *key, const struct kern_ops *const *sets,
                        size_t n)
 {
-    json_out_key(j, key);
-    json_out_array(j);
+    json_out_member_array(j, key);
     for (size_t i = 0; i < n; i++)
         json_out_str(j, sets[i]->name);
     json_out_array_end(j);
@@ -234,61 +233,42 @@ static void json_names(struct json_out *j, const char *key, const struct kern_op
 
 static void json_machine(struct json_out *j, const struct machine *m)
 {
-    json_out_key(j, "cpu");
-    json_out_str(j, m->cpu);
-    json_out_key(j, "cpus");
-    json_out_uint(j, m->n_cpus);
-    json_out_key(j, "cpus_usable");
-    json_out_uint(j, m->n_usable);
-    json_out_key(j, "load");
-    json_out_num(j, m->load);
-    json_out_key(j, "isa");
-    json_out_array(j);
+    json_out_member_str(j, "cpu", m->cpu);
+    json_out_member_uint(j, "cpus", m->n_cpus);
+    json_out_member_uint(j, "cpus_usable", m->n_usable);
+    json_out_member_num(j, "load", m->load);
+    json_out_member_array(j, "isa");
     for (size_t i = 0; i < m->n_flags; i++)
         json_out_str(j, m->flags[i]);
     json_out_array_end(j);
-    json_out_key(j, "caches");
-    json_out_object(j);
-    for (size_t i = 0; i < m->n_caches; i++) {
-        json_out_key(j, m->caches[i].name);
-        json_out_uint(j, m->caches[i].bytes);
-    }
+    json_out_member_object(j, "caches");
+    for (size_t i = 0; i < m->n_caches; i++)
+        json_out_member_uint(j, m->caches[i].name, m->caches[i].bytes);
     json_out_object_end(j);
-    json_out_key(j, "memory_bytes");
-    json_out_uint(j, m->memory_bytes);
-    json_out_key(j, "available_bytes");
-    json_out_uint(j, m->available_bytes);
-    json_out_key(j, "huge_pages");
-    json_out_str(j, m->huge_pages);
+    json_out_member_uint(j, "memory_bytes", m->memory_bytes);
+    json_out_member_uint(j, "available_bytes", m->available_bytes);
+    json_out_member_str(j, "huge_pages", m->huge_pages);
     json_out_key(j, "celsius"); /* null: unknown */
     json_out_rounded(j, m->celsius > 0 ? m->celsius : (double)NAN, 1);
-    json_out_key(j, "clock_synchronized");
-    json_out_bool(j, m->clock_synchronized);
+    json_out_member_bool(j, "clock_synchronized", m->clock_synchronized);
 }
 
 static void json_measured(struct json_out *j, const struct report *r)
 {
-    json_out_key(j, "bandwidth");
-    json_out_array(j);
+    json_out_member_array(j, "bandwidth");
     for (size_t i = 0; i < r->n_bandwidth; i++) {
         json_out_object(j);
-        json_out_key(j, "threads");
-        json_out_uint(j, r->bandwidth[i].threads);
-        json_out_key(j, "bytes");
-        json_out_uint(j, r->bandwidth[i].bytes);
-        json_out_key(j, "gb_s");
-        json_out_num(j, r->bandwidth[i].gb_s);
+        json_out_member_uint(j, "threads", r->bandwidth[i].threads);
+        json_out_member_uint(j, "bytes", r->bandwidth[i].bytes);
+        json_out_member_num(j, "gb_s", r->bandwidth[i].gb_s);
         json_out_object_end(j);
     }
     json_out_array_end(j);
-    json_out_key(j, "peak");
-    json_out_array(j);
+    json_out_member_array(j, "peak");
     for (size_t i = 0; i < r->n_peak; i++) {
         json_out_object(j);
-        json_out_key(j, "threads");
-        json_out_uint(j, r->peak[i].threads);
-        json_out_key(j, "int8_gops");
-        json_out_num(j, r->peak[i].gops);
+        json_out_member_uint(j, "threads", r->peak[i].threads);
+        json_out_member_num(j, "int8_gops", r->peak[i].gops);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -297,47 +277,35 @@ static void json_measured(struct json_out *j, const struct report *r)
 static void json_gpu(struct json_out *j, const struct gpu *g)
 {
     json_out_object(j);
-    json_out_key(j, "name");
-    json_out_str(j, "cuda");
-    json_out_key(j, "kernels");
-    json_out_bool(j, g->code);
+    json_out_member_str(j, "name", "cuda");
+    json_out_member_bool(j, "kernels", g->code);
     if (g->why.code < 0) {
-        json_out_key(j, "problem");
-        json_out_str(j, g->why.msg);
+        json_out_member_str(j, "problem", g->why.msg);
     } else {
         char arch[16];
         snprintf(arch, sizeof(arch), "sm_%d%d", g->info.major, g->info.minor);
-        json_out_key(j, "gpu");
-        json_out_str(j, g->info.name);
-        json_out_key(j, "arch");
-        json_out_str(j, arch);
-        json_out_key(j, "multiprocessors");
-        json_out_uint(j, (uint64_t)g->info.n_sms);
-        json_out_key(j, "memory_bytes");
-        json_out_uint(j, g->info.memory_bytes);
-        json_out_key(j, "cuda");
-        json_out_num(j, (double)(g->info.driver / 10) / 100);
+        json_out_member_str(j, "gpu", g->info.name);
+        json_out_member_str(j, "arch", arch);
+        json_out_member_uint(j, "multiprocessors", (uint64_t)g->info.n_sms);
+        json_out_member_uint(j, "memory_bytes", g->info.memory_bytes);
+        json_out_member_num(j, "cuda", (double)(g->info.driver / 10) / 100);
     }
     json_out_object_end(j);
 }
 
 static void json_engines(struct json_out *j, const struct report *r)
 {
-    json_out_key(j, "engines");
-    json_out_array(j);
+    json_out_member_array(j, "engines");
     json_out_object(j);
-    json_out_key(j, "name");
-    json_out_str(j, "native");
-    json_out_key(j, "kernels");
-    json_out_str(j, r->chosen->name);
+    json_out_member_str(j, "name", "native");
+    json_out_member_str(j, "kernels", r->chosen->name);
     json_out_object_end(j);
     json_out_object(j);
-    json_out_key(j, "name");
-    json_out_str(j, "onnx");
+    json_out_member_str(j, "name", "onnx");
     json_out_key(j, "version");
     r->onnx.version[0] ? json_out_str(j, r->onnx.version) : json_out_null(j);
-    json_out_key(j, r->onnx.version[0] ? "path" : "problem");
-    json_out_str(j, r->onnx.version[0] ? r->onnx.path : r->onnx.why.msg);
+    json_out_member_str(j, r->onnx.version[0] ? "path" : "problem",
+                        r->onnx.version[0] ? r->onnx.path : r->onnx.why.msg);
     json_out_object_end(j);
     json_gpu(j, &r->gpu);
     json_out_array_end(j);
@@ -345,12 +313,9 @@ static void json_engines(struct json_out *j, const struct report *r)
 
 static void json_isolation(struct json_out *j, const struct sandbox_support *s)
 {
-    json_out_key(j, "isolation");
-    json_out_object(j);
-    json_out_key(j, "landlock");
-    json_out_uint(j, (uint64_t)s->landlock_abi);
-    json_out_key(j, "seccomp");
-    json_out_bool(j, s->seccomp);
+    json_out_member_object(j, "isolation");
+    json_out_member_uint(j, "landlock", (uint64_t)s->landlock_abi);
+    json_out_member_bool(j, "seccomp", s->seccomp);
     json_out_object_end(j);
 }
 
@@ -358,35 +323,25 @@ static void put_json(struct buf *b, const struct report *r)
 {
     struct json_out json = json_out_make(b), *j = &json;
     json_out_object(j);
-    json_out_key(j, "version");
-    json_out_str(j, shoal_version());
-    json_out_key(j, "kernels");
-    json_out_str(j, r->chosen->name);
+    json_out_member_str(j, "version", shoal_version());
+    json_out_member_str(j, "kernels", r->chosen->name);
     json_names(j, "kernels_compiled", r->compiled, r->n_compiled);
     json_names(j, "kernels_usable", r->usable, r->n_usable);
     json_engines(j, r);
     json_isolation(j, &r->sandbox);
     json_machine(j, &r->m);
     json_measured(j, r);
-    json_out_key(j, "cache");
-    json_out_object(j);
-    json_out_key(j, "path");
-    json_out_str(j, r->cache.path);
-    json_out_key(j, "files");
-    json_out_uint(j, r->cache.n_files);
-    json_out_key(j, "bytes");
-    json_out_uint(j, r->cache.bytes);
-    json_out_key(j, "writable");
-    json_out_bool(j, r->cache.writable);
+    json_out_member_object(j, "cache");
+    json_out_member_str(j, "path", r->cache.path);
+    json_out_member_uint(j, "files", r->cache.n_files);
+    json_out_member_uint(j, "bytes", r->cache.bytes);
+    json_out_member_bool(j, "writable", r->cache.writable);
     json_out_object_end(j);
-    json_out_key(j, "problems");
-    json_out_array(j);
+    json_out_member_array(j, "problems");
     for (size_t i = 0; i < r->n_problems; i++) {
         json_out_object(j);
-        json_out_key(j, "what");
-        json_out_str(j, r->problems[i].what);
-        json_out_key(j, "fix");
-        json_out_str(j, r->problems[i].fix);
+        json_out_member_str(j, "what", r->problems[i].what);
+        json_out_member_str(j, "fix", r->problems[i].fix);
         json_out_object_end(j);
     }
     json_out_array_end(j);

@@ -1,5 +1,4 @@
 /* cmd_generate.c - shoal generate: continue a text. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,7 +65,8 @@ static const struct opts_page page = {
         "end of a\nfile or of stdin is removed.  Ctrl-C stops the generation (exit code 130).",
     .groups = {OPTS_GROUP("Generation", defs),
                OPTS_GROUP("Constraint on the answer (one of these)", constraint_defs),
-               OPTS_GROUP("Output", output_defs)},
+               OPTS_GROUP("Output", output_defs), &model_opts_sampling_group,
+               &model_opts_group_reply, OPTS_GROUP("Server", server_defs)},
     .examples =
         "  shoal generate \"Once upon a time\"\n"
         "  shoal generate -m model.gguf -f prompt.txt -n 100 --temp 0 --stats\n"
@@ -75,16 +75,6 @@ static const struct opts_page page = {
         "  shoal generate -m model.gguf --choice yes,no \"Is water wet? \"\n"
         "  shoal generate --server http://edge:8080 \"Once upon a time\"\n",
 };
-
-/* The page plus the option groups of other files, which are not constant expressions. */
-static struct opts_page full_page(void)
-{
-    struct opts_page p = page;
-    p.groups[3] = model_opts_sampling_group;
-    p.groups[4] = model_opts_group_reply;
-    p.groups[5] = (struct opts_group)OPTS_GROUP("Server", server_defs);
-    return p;
-}
 
 enum mode { MODE_TEXT, MODE_JSON, MODE_JSON_LINES };
 
@@ -125,18 +115,14 @@ static void put_token_text(struct json_out *j, const struct generation *g, int32
 /* "logprob":...,"top":[...] of one token. */
 static void put_logprobs(struct json_out *j, const struct generation *g, const struct sink_token *t)
 {
-    json_out_key(j, "logprob");
-    json_out_float(j, t->logprobs[0].logprob);
-    json_out_key(j, "top");
-    json_out_array(j);
+    json_out_member_float(j, "logprob", t->logprobs[0].logprob);
+    json_out_member_array(j, "top");
     for (uint32_t i = 1; i < t->n_logprobs; i++) {
         json_out_object(j);
-        json_out_key(j, "token");
-        json_out_int(j, t->logprobs[i].token);
+        json_out_member_int(j, "token", t->logprobs[i].token);
         json_out_key(j, "piece");
         put_token_text(j, g, t->logprobs[i].token);
-        json_out_key(j, "logprob");
-        json_out_float(j, t->logprobs[i].logprob);
+        json_out_member_float(j, "logprob", t->logprobs[i].logprob);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -148,12 +134,9 @@ static void put_line(struct generation *g, const struct sink_token *t)
     buf_init(&line, MAX_JSON_BYTES);
     struct json_out j = json_out_make(&line);
     json_out_object(&j);
-    if (t->token >= 0) {
-        json_out_key(&j, "token");
-        json_out_int(&j, t->token);
-    }
-    json_out_key(&j, "text");
-    json_out_strn(&j, t->text, t->text_bytes);
+    if (t->token >= 0)
+        json_out_member_int(&j, "token", t->token);
+    json_out_member_strn(&j, "text", t->text, t->text_bytes);
     if (t->logprobs)
         put_logprobs(&j, g, t);
     json_out_object_end(&j);
@@ -187,8 +170,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     if (t->logprobs && g->mode == MODE_JSON) {
         struct json_out *j = &g->details_json;
         json_out_object(j);
-        json_out_key(j, "token");
-        json_out_int(j, t->token);
+        json_out_member_int(j, "token", t->token);
         json_out_key(j, "piece");
         put_token_text(j, g, t->token);
         put_logprobs(j, g, t);
@@ -266,26 +248,19 @@ static void put_result(struct buf *b, const struct generation *g, const char *mo
     struct json_out j = json_out_make(b);
     shoal_engine_info(g->engine, &info);
     json_out_object(&j);
-    if (g->mode == MODE_JSON_LINES) {
-        json_out_key(&j, "done");
-        json_out_bool(&j, true);
-    }
-    json_out_key(&j, "model");
-    json_out_str(&j, model);
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(&g->text), g->text.len);
-    json_out_key(&j, "tokens");
-    json_out_array(&j);
+    if (g->mode == MODE_JSON_LINES)
+        json_out_member_bool(&j, "done", true);
+    json_out_member_str(&j, "model", model);
+    json_out_member_strn(&j, "text", buf_str(&g->text), g->text.len);
+    json_out_member_array(&j, "tokens");
     buf_put(b, buf_str(&g->tokens), g->tokens.len);
     json_out_array_end(&j);
     if (g->logprobs && g->mode == MODE_JSON) {
-        json_out_key(&j, "logprobs");
-        json_out_array(&j);
+        json_out_member_array(&j, "logprobs");
         buf_put(b, buf_str(&g->details), g->details.len);
         json_out_array_end(&j);
     }
-    json_out_key(&j, "finish");
-    json_out_str(&j, finish_name(g));
+    json_out_member_str(&j, "finish", finish_name(g));
     const struct {
         const char *name;
         uint64_t v;
@@ -293,10 +268,8 @@ static void put_result(struct buf *b, const struct generation *g, const char *mo
                   {"cached_tokens", d->cached_tokens},
                   {"generated_tokens", d->generated_tokens},
                   {"seed", seed}};
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        json_out_key(&j, counts[i].name);
-        json_out_uint(&j, counts[i].v);
-    }
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        json_out_member_uint(&j, counts[i].name, counts[i].v);
     const struct {
         const char *name;
         double v;
@@ -306,14 +279,10 @@ static void put_result(struct buf *b, const struct generation *g, const char *mo
                  {"total_ms", (double)d->total_ns / 1e6},
                  {"prompt_tok_s", prompt_speed(d)},
                  {"decode_tok_s", decode_speed(d)}};
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-        json_out_key(&j, times[i].name);
-        json_out_num(&j, times[i].v);
-    }
-    json_out_key(&j, "kernels");
-    json_out_str(&j, info.kernels);
-    json_out_key(&j, "threads");
-    json_out_uint(&j, info.n_threads);
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        json_out_member_num(&j, times[i].name, times[i].v);
+    json_out_member_str(&j, "kernels", info.kernels);
+    json_out_member_uint(&j, "threads", info.n_threads);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }
@@ -544,12 +513,11 @@ static int run(const struct opts *o, struct generation *g, const struct sampling
 
 int cmd_generate(int argc, const char *const *argv)
 {
-    const struct opts_page p = full_page();
     struct opts o;
     struct prompt_input prompt = {0};
     struct sampling_opts so = {0};
     int rc, interrupt_fd = -1;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,
@@ -568,7 +536,7 @@ int cmd_generate(int argc, const char *const *argv)
     g.tokens_json = json_out_make(&g.tokens);
     g.details_json = json_out_make(&g.details);
     if (g.logprobs && g.mode == MODE_TEXT)
-        rc = opts_usage(&p, "--logprobs needs --json");
+        rc = opts_usage(&page, "--logprobs needs --json");
     else
         rc = read_constraint(&o, &prompt);
     if (rc == CMD_OK)

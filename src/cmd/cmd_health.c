@@ -56,11 +56,5 @@ static int ask(const struct opts *o)
 
 int cmd_health(int argc, const char *const *argv)
 {
-    struct opts o;
-    int rc;
-    if (!cmd_begin(&o, &page, argc, argv, &rc))
-        return rc;
-    rc = ask(&o);
-    opts_fini(&o);
-    return rc;
+    return cmd_page(&page, argc, argv, ask);
 }

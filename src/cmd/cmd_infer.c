@@ -70,7 +70,7 @@ static const struct {
       .max_args = UINT32_MAX,
       .summary = "Classifies texts: prints labels and their probabilities.",
       .details = INPUT_TEXT,
-      .groups = {OPTS_GROUP("Options", classify_defs)},
+      .groups = {OPTS_GROUP("Options", classify_defs), &model_opts_classify_group},
       .examples = "  shoal classify \"turn off the kitchen lights\"\n"
                   "  shoal classify --labels clinc150 --top 5 \"what is my balance\"\n"
                   "  shoal classify -m ./my-bert -f texts.txt --json > labels.jsonl\n"}},
@@ -80,7 +80,7 @@ static const struct {
       .max_args = UINT32_MAX,
       .summary = "Finds entities, slots or personal data in a text.",
       .details = INPUT_TEXT "\nIn JSON, start and end are character positions.",
-      .groups = {OPTS_GROUP("Options", tag_defs)},
+      .groups = {OPTS_GROUP("Options", tag_defs), &model_opts_tag_group},
       .examples = "  shoal tag \"set the heating in the bedroom to 19 degrees\"\n"
                   "  shoal tag --json -f commands.txt\n"}},
     {SHOAL_KIND_EMBED,
@@ -90,7 +90,7 @@ static const struct {
       .summary = "Computes embeddings: similar texts have similar vectors.",
       .details =
           INPUT_TEXT "\nVectors have length 1: their dot product is the similarity of two texts.",
-      .groups = {OPTS_GROUP("Options", embed_defs)},
+      .groups = {OPTS_GROUP("Options", embed_defs), &model_opts_embed_group},
       .examples = "  shoal embed \"the pump is too hot\"\n"
                   "  shoal embed -m ./all-MiniLM-L6-v2 --int8 -f sentences.txt --json\n"}},
     {SHOAL_KIND_SUMMARIZE,
@@ -99,7 +99,7 @@ static const struct {
       .max_args = 1,
       .summary = "Summarizes a long text.",
       .details = "The text is the argument, the contents of -f FILE, or stdin.",
-      .groups = {OPTS_GROUP("Options", summarize_defs)},
+      .groups = {OPTS_GROUP("Options", summarize_defs), &model_opts_summarize_group},
       .examples = "  shoal summarize -f manual.txt\n"
                   "  shoal summarize --sentences 2 --json < report.txt\n"}},
 };
@@ -151,12 +151,9 @@ static void print_json(struct work *w, const char *text, const struct shoal_resu
 {
     struct json_out j = json_out_make(&w->out);
     json_out_object(&j);
-    if (r->kind != SHOAL_KIND_SUMMARIZE) {
-        json_out_key(&j, "text");
-        json_out_str(&j, text);
-    }
-    json_out_key(&j, "model");
-    json_out_str(&j, opts_text(w->o, "model"));
+    if (r->kind != SHOAL_KIND_SUMMARIZE)
+        json_out_member_str(&j, "text", text);
+    json_out_member_str(&j, "model", opts_text(w->o, "model"));
     result_json_answer(&j, r, text, r->kind == SHOAL_KIND_CLASSIFY ? opts_u32(w->o, "top") : 0);
     result_json_cost(&j, r);
     json_out_object_end(&j);
@@ -342,9 +339,7 @@ static int command(enum shoal_kind kind, int argc, const char *const *argv)
     int rc;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (commands[i].kind == kind) {
-            struct opts_page p = commands[i].page;
-            p.groups[1] = model_opts_specialist_group_for(kind);
-            if (!cmd_begin(&o, &p, argc, argv, &rc))
+            if (!cmd_begin(&o, &commands[i].page, argc, argv, &rc))
                 return rc;
             rc = run(&o, kind);
             opts_fini(&o);

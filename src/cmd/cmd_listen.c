@@ -51,7 +51,7 @@ static const struct opts_page page = {
     .summary = "Writes down what is said at a microphone, turn by turn.",
     .details = "A turn ends by its silence.  The sound is held in memory for its turn and written "
                "nowhere.\nOn a terminal the words appear while they are spoken.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_hear_group},
     .examples = "  shoal listen\n"
                 "  shoal listen --ask --room kitchen\n"
                 "  shoal listen --ask --wake \"hey shoal\"\n"
@@ -171,8 +171,7 @@ static void print_json(struct work *w, const struct listener_turn *t, const stru
     buf_init(&out, MAX_OUT_BYTES);
     struct json_out j = json_out_make(&out);
     json_out_object(&j);
-    json_out_key(&j, "text");
-    json_out_strn(&j, t->text, t->text_bytes);
+    json_out_member_strn(&j, "text", t->text, t->text_bytes);
     json_out_member_num(&j, "confidence", (double)t->confidence);
     json_out_member_num(&j, "start", t->start_s);
     json_out_member_num(&j, "end", t->end_s);
@@ -180,8 +179,7 @@ static void print_json(struct work *w, const struct listener_turn *t, const stru
         json_out_key(&j, "actions");
         buf_puts(&out, a->plan.len ? buf_str(&a->plan) : "[]");
         j.comma = true;
-        json_out_key(&j, "reply");
-        json_out_strn(&j, buf_str(&a->reply), a->reply.len);
+        json_out_member_strn(&j, "reply", buf_str(&a->reply), a->reply.len);
     }
     json_out_object_end(&j);
     buf_putc(&out, '\n');
@@ -448,11 +446,9 @@ static int open_all(struct work *w, struct shoal_engine *engine, struct home *h,
 
 int cmd_listen(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     int rc;
-    p.groups[1] = model_opts_specialist_group_for(SHOAL_KIND_TRANSCRIBE);
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     struct work w = {.o = &o, .exit_code = CMD_OK, .interrupt_fd = term_catch_interrupt()};
     struct home home = {.opened = false};

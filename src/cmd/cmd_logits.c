@@ -38,7 +38,7 @@ static const struct opts_page page = {
     .command = "logits",
     .arguments = "",
     .summary = "Shows logits and probabilities of the next token.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_group},
     .examples = "  shoal logits -m model.gguf --text \"The capital of France is\"\n"
                 "  shoal logits -m model.gguf --tokens 1,15043,3186 --top 3 --every --json\n"
                 "  shoal logits -m model.gguf -f text.txt --every --out logits.f32\n",
@@ -138,21 +138,16 @@ static void put_row_json(struct logits_job *job, uint32_t position, const float 
     uint32_t n_vocab = decoder_config(job->m.d)->n_vocab;
     struct json_out *j = &job->j;
     json_out_object(j);
-    json_out_key(j, "position");
-    json_out_uint(j, position);
-    json_out_key(j, n_top ? "top" : "logits");
-    json_out_array(j);
+    json_out_member_uint(j, "position", position);
+    json_out_member_array(j, n_top ? "top" : "logits");
     double norm = n_top ? log_sum(row, n_vocab) : 0;
     for (uint32_t i = 0; i < n_top; i++) {
         json_out_object(j);
-        json_out_key(j, "token");
-        json_out_int(j, job->top[i].token);
+        json_out_member_int(j, "token", job->top[i].token);
         json_out_key(j, "piece");
         put_piece(j, job->m.t, job->top[i].token);
-        json_out_key(j, "logit");
-        json_out_float(j, job->top[i].logit);
-        json_out_key(j, "logprob");
-        json_out_num(j, (double)job->top[i].logit - norm);
+        json_out_member_float(j, "logit", job->top[i].logit);
+        json_out_member_num(j, "logprob", (double)job->top[i].logit - norm);
         json_out_object_end(j);
     }
     for (uint32_t i = 0; n_top == 0 && i < n_vocab; i++)
@@ -245,15 +240,12 @@ static int run(struct logits_job *job)
     job->j = json_out_make(&job->b);
     if (json) {
         json_out_object(&job->j);
-        json_out_key(&job->j, "n_vocab");
-        json_out_uint(&job->j, n_vocab);
-        json_out_key(&job->j, "tokens");
-        json_out_array(&job->j);
+        json_out_member_uint(&job->j, "n_vocab", n_vocab);
+        json_out_member_array(&job->j, "tokens");
         for (size_t i = 0; i < job->ids.n; i++)
             json_out_int(&job->j, job->ids.ids[i]);
         json_out_array_end(&job->j);
-        json_out_key(&job->j, "positions");
-        json_out_array(&job->j);
+        json_out_member_array(&job->j, "positions");
     }
     int rc = compute(job);
     if (job->file && fclose(job->file) != 0 && rc == CMD_OK)
@@ -262,10 +254,8 @@ static int run(struct logits_job *job)
         return rc;
     if (json) {
         json_out_array_end(&job->j);
-        if (path) {
-            json_out_key(&job->j, "rows");
-            json_out_uint(&job->j, job->n_rows);
-        }
+        if (path)
+            json_out_member_uint(&job->j, "rows", job->n_rows);
         json_out_object_end(&job->j);
         buf_putc(&job->b, '\n');
         return cmd_print(job->o->page, &job->b);
@@ -278,23 +268,21 @@ static int run(struct logits_job *job)
 
 int cmd_logits(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     int rc;
-    p.groups[1] = model_opts_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     struct logits_job job = {.o = &o, .interrupt_fd = -1};
     tok_ids_init(&job.ids, MAX_TOKENS);
     buf_init(&job.b, MAX_OUTPUT_BYTES);
     if (!opts_text(&o, "model")) {
-        rc = opts_usage(&p, "no model given: use -m MODEL");
+        rc = opts_usage(&page, "no model given: use -m MODEL");
     } else {
         job.interrupt_fd = term_catch_interrupt();
         struct bare_model_opts mo = bare_model_opts_read(&o, job.interrupt_fd);
         mo.max_batch = mo.max_batch ? mo.max_batch : 128;
         mo.max_logits = mo.max_batch < BATCH_ROWS ? mo.max_batch : BATCH_ROWS;
-        rc = bare_model_open(&job.m, &p, &mo);
+        rc = bare_model_open(&job.m, &page, &mo);
     }
     if (rc == CMD_OK)
         rc = read_input(&job);

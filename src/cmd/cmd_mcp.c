@@ -20,7 +20,6 @@
 #include "base/mem.h"
 #include "base/thread/thread.h"
 #include "cmd/cmd.h"
-#include "cmd/server_ask.h"
 #include "net/http_ask.h"
 
 cmd_fn cmd_mcp;

@@ -1,5 +1,4 @@
 /* cmd_pii.c - shoal pii: finds or masks personal data in a text. */
-#include <string.h>
 
 #include "cmd/cmd.h"
 #include "cmd/local/pii_search.h"
@@ -23,7 +22,7 @@ static const struct opts_page page = {
     .details = "Prints a line for each: kind, form, first and last byte, and the text.  The same "
                "rules work in\n'shoal serve' where the configuration has 'privacy'.  Exit code 0, "
                "whether something was\nfound or not.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &pii_search_group},
     .examples = "  shoal pii \"write to anna@example.org or call +49 171 2345678\"\n"
                 "  shoal pii --mask -f letter.txt\n"
                 "  shoal pii --find person,place,email --json \"Anna Schmidt lives in Berlin\"\n",
@@ -47,25 +46,20 @@ static void put_json(struct buf *out, const struct pii_search *s, const char *te
     buf_init(&masked, 4 * MAX_TEXT_BYTES);
     put_masked(&masked, s, text, n);
     json_out_object(&j);
-    json_out_key(&j, "found");
-    json_out_array(&j);
+    json_out_member_array(&j, "found");
     for (uint32_t i = 0; i < s->n; i++) {
         const struct pii_hit *h = &s->hits[i];
         json_out_object(&j);
         json_out_member_str(&j, "kind", pii_kind_name(h->kind));
         if (h->form[0])
             json_out_member_str(&j, "form", h->form);
-        json_out_key(&j, "start");
-        json_out_uint(&j, h->start);
-        json_out_key(&j, "end");
-        json_out_uint(&j, h->end);
-        json_out_key(&j, "text");
-        json_out_strn(&j, text + h->start, h->end - h->start);
+        json_out_member_uint(&j, "start", h->start);
+        json_out_member_uint(&j, "end", h->end);
+        json_out_member_strn(&j, "text", text + h->start, h->end - h->start);
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
-    json_out_key(&j, "masked");
-    json_out_strn(&j, buf_str(&masked), masked.len);
+    json_out_member_strn(&j, "masked", buf_str(&masked), masked.len);
     json_out_object_end(&j);
     buf_putc(out, '\n');
     if (masked.rc < 0)
@@ -85,14 +79,12 @@ static void put_lines(struct buf *out, const struct pii_search *s, const char *t
 
 int cmd_pii(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     struct pii_search s = {0};
     struct buf text, out;
     struct err e = {0};
     int exit_code;
-    p.groups[1] = pii_search_group;
-    if (!cmd_begin(&o, &p, argc, argv, &exit_code))
+    if (!cmd_begin(&o, &page, argc, argv, &exit_code))
         return exit_code;
     buf_init(&text, MAX_TEXT_BYTES);
     buf_init(&out, 8 * MAX_TEXT_BYTES);

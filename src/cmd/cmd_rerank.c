@@ -32,7 +32,7 @@ static const struct opts_page page = {
     .details = "Documents are the arguments after the query, or the lines of -f FILE.  A "
                "cross-encoder scores\npairs of query and document; with an embedding model, the "
                "embeddings are compared.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_embed_group},
     .examples =
         "  shoal rerank \"pump too hot\" \"Check the coolant.\" \"Play jazz.\"\n"
         "  shoal rerank -m ./cross-encoder --top 3 -f passages.txt \"who signs the form\"\n",
@@ -133,20 +133,14 @@ static int print(const struct opts *o, struct work *w)
         }
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "model");
-        json_out_str(&j, opts_text(o, "model"));
-        json_out_key(&j, "index");
-        json_out_uint(&j, d->at);
-        json_out_key(&j, "score");
-        json_out_num(&j, d->score);
-        json_out_key(&j, "text");
-        json_out_str(&j, d->text);
+        json_out_member_str(&j, "model", opts_text(o, "model"));
+        json_out_member_uint(&j, "index", d->at);
+        json_out_member_num(&j, "score", d->score);
+        json_out_member_str(&j, "text", d->text);
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 /* Reads arguments, or lines of the file, which is split in place. */
@@ -182,7 +176,6 @@ static int read_docs(const struct opts *o, struct work *w, struct buf *file)
 
 int cmd_rerank(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     struct work w = {0};
     struct buf file;
@@ -192,8 +185,7 @@ int cmd_rerank(int argc, const char *const *argv)
     struct shoal_engine_info info = {.size = sizeof(info)};
     struct err e = {0};
     int rc;
-    p.groups[1] = model_opts_specialist_group_for(SHOAL_KIND_RERANK);
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     buf_init(&file, (size_t)1 << 30);
     rc = read_docs(&o, &w, &file);
@@ -203,11 +195,11 @@ int cmd_rerank(int argc, const char *const *argv)
     term_release_interrupt(interrupt_fd);
     if (rc == CMD_OK &&
         (local_open(&l, &e) < 0 || local_lend(&l, opts_text(&o, "model"), NULL, engine, &e) < 0))
-        rc = cmd_fail(&p, "%s", e.msg);
+        rc = cmd_fail(&page, "%s", e.msg);
     if (rc == CMD_OK) {
         shoal_engine_info(engine, &info);
         w.pairs = (info.kinds & SHOAL_KIND_RERANK) != 0;
-        rc = score(&w, &l, &o, &e) < 0 ? cmd_fail(&p, "%s", e.msg) : print(&o, &w);
+        rc = score(&w, &l, &o, &e) < 0 ? cmd_fail(&page, "%s", e.msg) : print(&o, &w);
     }
     for (size_t i = 0; w.docs && i <= w.n; i++)
         mem_free(w.docs[i].vector);

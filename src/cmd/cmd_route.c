@@ -1,6 +1,5 @@
 /* cmd_route.c - shoal route: which model a route of a running server would choose. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cmd/server_ask.h"
 #include "wire/json_out.h"
@@ -32,18 +31,12 @@ static void put_body(struct buf *b, const struct opts *o, const struct buf *text
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "model");
-    json_out_str(&j, opts_text(o, "route"));
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(text), text->len);
-    if (opts_given(o, "budget")) {
-        json_out_key(&j, "latency_budget_ms");
-        json_out_num(&j, opts_real(o, "budget"));
-    }
-    if (opts_given(o, "max-tokens")) {
-        json_out_key(&j, "max_tokens");
-        json_out_uint(&j, opts_uint(o, "max-tokens"));
-    }
+    json_out_member_str(&j, "model", opts_text(o, "route"));
+    json_out_member_strn(&j, "text", buf_str(text), text->len);
+    if (opts_given(o, "budget"))
+        json_out_member_num(&j, "latency_budget_ms", opts_real(o, "budget"));
+    if (opts_given(o, "max-tokens"))
+        json_out_member_uint(&j, "max_tokens", opts_uint(o, "max-tokens"));
     json_out_object_end(&j);
 }
 

@@ -270,16 +270,13 @@ static int copy_tokenizer(const struct fit *f, const char *dir, struct err *e)
 static void put_tensor(struct json_out *j, const char *name, const char *type, const uint32_t *dims,
                        uint32_t n_dims, size_t from, size_t to)
 {
-    json_out_key(j, name);
-    json_out_object(j);
+    json_out_member_object(j, name);
     json_out_member_str(j, "dtype", type);
-    json_out_key(j, "shape");
-    json_out_array(j);
+    json_out_member_array(j, "shape");
     for (uint32_t i = 0; i < n_dims; i++)
         json_out_uint(j, dims[i]);
     json_out_array_end(j);
-    json_out_key(j, "data_offsets");
-    json_out_array(j);
+    json_out_member_array(j, "data_offsets");
     json_out_uint(j, from);
     json_out_uint(j, to);
     json_out_array_end(j);
@@ -603,8 +600,7 @@ static void put_result(struct buf *b, const struct fit *f, const char *dir)
 
 static void put_number(struct json_out *j, const char *key, double v)
 {
-    json_out_key(j, key);
-    json_out_num(j, v);
+    json_out_member_num(j, key, v);
 }
 
 static void put_json(struct buf *b, const struct fit *f, const char *dir)
@@ -612,8 +608,7 @@ static void put_json(struct buf *b, const struct fit *f, const char *dir)
     struct json_out j = json_out_make(b);
     json_out_object(&j);
     json_out_member_str(&j, "model", dir);
-    json_out_key(&j, "domains");
-    json_out_array(&j);
+    json_out_member_array(&j, "domains");
     for (uint32_t i = 0; i < f->n_labels; i++)
         json_out_str(&j, f->labels[i]);
     json_out_array_end(&j);

@@ -39,7 +39,7 @@ static const struct opts_page page = {
         "Without TEXT it is read from stdin. Numbers, units, times, dates, money, "
         "abbreviations and\naddresses are said as words. The sound is played by ALSA; with -o, "
         "or if stdout is a file or a\npipe, it is written.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_speak_group},
     .examples = "  shoal say \"The kitchen lights are on.\"\n"
                 "  shoal say -o reply.wav \"It is 21.5 \xc2\xb0"
                 "C at 7:05 p.m.\"\n"
@@ -233,12 +233,10 @@ static int speak(struct work *w, const struct buf *words)
 
 int cmd_say(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct buf text, words;
     struct opts o;
     int rc;
-    p.groups[1] = model_opts_specialist_group_for(SHOAL_KIND_SPEAK);
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     buf_init(&text, (size_t)16 << 20);
     buf_init(&words, MAX_NORMAL);

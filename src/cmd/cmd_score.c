@@ -44,7 +44,7 @@ static const struct opts_page page = {
         "model accepts any number of\nchannels, in order of time, and prints score (0 to 1), "
         "alarm (0 or 1) and value for each row; it\nalso ignores columns named label, anomaly or "
         "changepoint.\nOn a pipe every row is scored as soon as it arrives.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_score_group},
     .examples = "  shoal score -m model.txt \"0.5,1,3\"\n"
                 "  shoal score -m model.txt -f rows.csv --json\n"
                 "  shoal score -c temperature,pressure -f sensors.csv\n"
@@ -77,10 +77,8 @@ static void put_score(struct work *w, struct buf *b, const double *v)
             buf_printf(b, "%s%.10g", k ? " " : "", v[k]);
     } else {
         json_out_object(&j);
-        for (uint32_t k = 0; k < w->n_outputs; k++) {
-            json_out_key(&j, shoal_label(w->engine, SHOAL_KIND_SCORE, NULL, k));
-            json_out_num(&j, v[k]);
-        }
+        for (uint32_t k = 0; k < w->n_outputs; k++)
+            json_out_member_num(&j, shoal_label(w->engine, SHOAL_KIND_SCORE, NULL, k), v[k]);
         json_out_object_end(&j);
     }
     buf_putc(b, '\n');
@@ -309,13 +307,11 @@ static int check_input(const struct opts *o)
 
 int cmd_score(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     struct model_name name = {0};
     struct work w = {.o = &o, .interrupt_fd = -1, .exit_code = CMD_OK};
     int rc;
-    p.groups[1] = model_opts_specialist_group_for(SHOAL_KIND_SCORE);
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     rc = check_input(&o);
     if (rc == CMD_OK) {

@@ -88,18 +88,12 @@ static void add_steps(void *ctx, uint64_t at_ms, const struct placement_plan *pl
             continue;
         }
         json_out_object(&t->j);
-        json_out_key(&t->j, "at_s");
-        json_out_num(&t->j, (double)at_ms / 1000);
-        json_out_key(&t->j, "do");
-        json_out_str(&t->j, what);
-        json_out_key(&t->j, "model");
-        json_out_str(&t->j, s->model_name);
-        json_out_key(&t->j, "node");
-        json_out_str(&t->j, s->node_name);
-        json_out_key(&t->j, "wave");
-        json_out_uint(&t->j, s->wave);
-        json_out_key(&t->j, "reason");
-        json_out_str(&t->j, s->reason);
+        json_out_member_num(&t->j, "at_s", (double)at_ms / 1000);
+        json_out_member_str(&t->j, "do", what);
+        json_out_member_str(&t->j, "model", s->model_name);
+        json_out_member_str(&t->j, "node", s->node_name);
+        json_out_member_uint(&t->j, "wave", s->wave);
+        json_out_member_str(&t->j, "reason", s->reason);
         json_out_object_end(&t->j);
     }
 }
@@ -134,23 +128,20 @@ static void print_json(struct buf *b, const struct sim_scenario *s, const struct
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "scenario");
-    json_out_str(&j, s->name ? s->name : "");
+    json_out_member_str(&j, "scenario", s->name ? s->name : "");
     json_out_member_uint(&j, "seed", seed);
     json_out_member_num(&j, "simulated_s", r->seconds);
     json_out_member_uint(&j, "nodes", r->n_nodes_start);
     json_out_member_uint(&j, "nodes_at_end", r->n_nodes_end);
     json_out_member_uint(&j, "models", r->n_models);
     put_row(&j, &r->all);
-    json_out_key(&j, "churn");
-    json_out_object(&j);
+    json_out_member_object(&j, "churn");
     for (int i = 0; i < SIM_N_ACTIONS; i++)
         json_out_member_uint(&j, sim_scenario_action((enum sim_action)i), r->n_churn[i]);
     json_out_object_end(&j);
     json_out_member_uint(&j, "plans", r->n_plans);
     json_out_member_uint(&j, "plans_with_gaps", r->n_plans_with_gaps);
-    json_out_key(&j, "last_gap");
-    json_out_str(&j, r->last_gap);
+    json_out_member_str(&j, "last_gap", r->last_gap);
     json_out_member_uint(&j, "loads", r->n_loads);
     json_out_member_uint(&j, "unloads", r->n_unloads);
     json_out_member_uint(&j, "moves", r->n_moves);
@@ -160,12 +151,10 @@ static void print_json(struct buf *b, const struct sim_scenario *s, const struct
     json_out_member_num(&j, "memory_max", r->memory_max);
     json_out_member_uint(&j, "to_zero", r->n_to_zero);
     json_out_member_uint(&j, "from_zero", r->n_from_zero);
-    json_out_key(&j, "by_model");
-    json_out_array(&j);
+    json_out_member_array(&j, "by_model");
     for (uint32_t i = 0; i < r->n_models; i++) {
         json_out_object(&j);
-        json_out_key(&j, "name");
-        json_out_str(&j, r->models[i].name);
+        json_out_member_str(&j, "name", r->models[i].name);
         put_row(&j, &r->models[i]);
         json_out_object_end(&j);
     }
@@ -288,8 +277,7 @@ static void put_count(struct buf *b, struct json_out *j, const char *key, uint64
                       const char *what)
 {
     if (j) {
-        json_out_key(j, key);
-        json_out_uint(j, n);
+        json_out_member_uint(j, key, n);
     } else {
         buf_printf(b, "%12llu  %s\n", (unsigned long long)n, what);
     }
@@ -324,17 +312,13 @@ static int print_counts(const struct opts *o, const struct sim_shoal_counts *c, 
     put_count(&b, j, "pause_p999_ms", sim_shoal_pause_ms(c, 0.999), "ms, p99.9");
     put_count(&b, j, "simulated_s", (uint64_t)c->seconds, "simulated seconds");
     if (j) {
-        json_out_key(j, "this_machine");
-        json_out_object(j);
-        json_out_key(j, "seconds");
-        json_out_num(j, seconds);
+        json_out_member_object(j, "this_machine");
+        json_out_member_num(j, "seconds", seconds);
         json_out_object_end(j);
         json_out_object_end(j);
         buf_putc(&b, '\n');
     }
-    int rc = cmd_print(&page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(&page, &b);
 }
 
 static int run_schedules(const struct opts *o)

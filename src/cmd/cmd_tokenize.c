@@ -87,15 +87,12 @@ static void put_piece(struct json_out *j, const struct tokenizer *t, int32_t id)
 
 static void put_lists(struct json_out *j, const struct tokenizer *t, const int32_t *ids, size_t n)
 {
-    json_out_key(j, "n");
-    json_out_uint(j, n);
-    json_out_key(j, "tokens");
-    json_out_array(j);
+    json_out_member_uint(j, "n", n);
+    json_out_member_array(j, "tokens");
     for (size_t i = 0; i < n; i++)
         json_out_int(j, ids[i]);
     json_out_array_end(j);
-    json_out_key(j, "pieces");
-    json_out_array(j);
+    json_out_member_array(j, "pieces");
     for (size_t i = 0; i < n; i++)
         put_piece(j, t, ids[i]);
     json_out_array_end(j);
@@ -125,9 +122,7 @@ static int print_tokens(const struct opts *o, const struct tokenizer *t, const s
             buf_printf(&b, i ? " %d" : "%d", ids->ids[i]);
         buf_putc(&b, '\n');
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 int cmd_tokenize(int argc, const char *const *argv)
@@ -193,8 +188,7 @@ static int print_text(const struct opts *o, const struct tokenizer *t, const int
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "text");
-        json_out_strn(&j, buf_str(&text), text.len);
+        json_out_member_strn(&j, "text", buf_str(&text), text.len);
         put_lists(&j, t, ids, n);
         json_out_object_end(&j);
         buf_putc(&b, '\n');

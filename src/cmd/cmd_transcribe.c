@@ -36,7 +36,7 @@ static const struct opts_page page = {
     .summary = "Writes down what is said in sound files.",
     .details = "WAV, FLAC, Ogg Opus, Ogg Vorbis, MP3 or AIFF, of any rate and number of channels.\n"
                "A long sound is cut at pauses; memory does not depend on its length.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_hear_group},
     .examples = "  shoal transcribe meeting.mp3\n"
                 "  shoal transcribe -o srt talk.wav > talk.srt\n"
                 "  shoal transcribe --json *.flac > heard.jsonl\n",
@@ -130,10 +130,8 @@ static int print(struct work *w, const char *file)
     if (opts_flag(w->o, "json")) {
         struct json_out j = json_out_make(&out);
         json_out_object(&j);
-        json_out_key(&j, "file");
-        json_out_str(&j, file);
-        json_out_key(&j, "model");
-        json_out_str(&j, opts_text(w->o, "model"));
+        json_out_member_str(&j, "file", file);
+        json_out_member_str(&j, "model", opts_text(w->o, "model"));
         transcript_json(&w->heard, &j);
         json_out_object_end(&j);
         buf_putc(&out, '\n');
@@ -191,11 +189,9 @@ static int hear_files(struct work *w)
 
 int cmd_transcribe(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     int rc;
-    p.groups[1] = model_opts_specialist_group_for(SHOAL_KIND_TRANSCRIBE);
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     struct work w = {.o = &o, .exit_code = CMD_OK, .interrupt_fd = term_catch_interrupt()};
     struct shoal_engine *engine = NULL;

@@ -1,9 +1,7 @@
 /* cmd_wake.c - shoal wake: where a wake word is said in sounds. */
 #include <stdio.h>
-#include <string.h>
 
 #include "audio/audio_read.h"
-#include "base/mem.h"
 #include "cmd/cmd.h"
 #include "voice/wake.h"
 #include "wire/json_out.h"
@@ -76,8 +74,7 @@ static int find_in(struct work *w, const char *file)
         json_out_object(&j);
         json_out_member_str(&j, "file", file);
         json_out_member_str(&j, "word", wake_word(w->wake));
-        json_out_key(&j, "words");
-        json_out_array(&j);
+        json_out_member_array(&j, "words");
     }
     if (hear(w, &j, file, &e) < 0)
         return cmd_fail(w->o->page, "%s: %s", file, e.msg);

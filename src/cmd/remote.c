@@ -61,8 +61,7 @@ static void put_real(struct json_out *j, const struct opts *o, const char *optio
 {
     if (!opts_given(o, option))
         return;
-    json_out_key(j, key);
-    json_out_num(j, opts_real(o, option));
+    json_out_member_num(j, key, opts_real(o, option));
 }
 
 static void put_uint(struct json_out *j, const struct opts *o, const char *option, const char *key)
@@ -88,18 +87,14 @@ void remote_put_options(struct json_out *j, const struct opts *o)
     put_real(j, o, "frequency-penalty", "frequency_penalty");
     put_uint(j, o, "seed", "seed");
     if (n > 0) {
-        json_out_key(j, "stop");
-        json_out_array(j);
+        json_out_member_array(j, "stop");
         for (size_t i = 0; i < n; i++)
             json_out_str(j, stops[i]);
         json_out_array_end(j);
     }
-    json_out_key(j, "stream");
-    json_out_bool(j, true);
-    json_out_key(j, "stream_options");
-    json_out_object(j);
-    json_out_key(j, "include_usage");
-    json_out_bool(j, true);
+    json_out_member_bool(j, "stream", true);
+    json_out_member_object(j, "stream_options");
+    json_out_member_bool(j, "include_usage", true);
     json_out_object_end(j);
 }
 

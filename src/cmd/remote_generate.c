@@ -29,16 +29,13 @@ static void put_result(struct buf *b, const struct remote_model *r, const struct
     struct json_out j = json_out_make(b);
     json_out_object(&j);
     json_out_member_str(&j, "model", r->model);
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(text), text->len);
+    json_out_member_strn(&j, "text", buf_str(text), text->len);
     json_out_member_str(&j, "finish", r->finish);
     json_out_member_uint(&j, "prompt_tokens", r->prompt_tokens);
     json_out_member_uint(&j, "cached_tokens", r->cached_tokens);
     json_out_member_uint(&j, "generated_tokens", r->generated_tokens);
-    json_out_key(&j, "first_token_ms");
-    json_out_num(&j, (double)r->first_token_ns / 1e6);
-    json_out_key(&j, "total_ms");
-    json_out_num(&j, (double)r->total_ns / 1e6);
+    json_out_member_num(&j, "first_token_ms", (double)r->first_token_ns / 1e6);
+    json_out_member_num(&j, "total_ms", (double)r->total_ns / 1e6);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }
@@ -85,8 +82,7 @@ int remote_generate(const struct opts *o, const struct buf *prompt, int interrup
     if (rc == CMD_OK) {
         struct json_out j = json_out_make(&body);
         json_out_object(&j);
-        json_out_key(&j, "prompt");
-        json_out_strn(&j, buf_str(prompt), prompt->len);
+        json_out_member_strn(&j, "prompt", buf_str(prompt), prompt->len);
         remote_put_options(&j, o);
         json_out_object_end(&j);
         r.text = on_text;

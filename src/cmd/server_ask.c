@@ -2,7 +2,6 @@
 #include "cmd/server_ask.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/http_ask.h"
 

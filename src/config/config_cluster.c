@@ -1,6 +1,5 @@
 /* config_cluster.c - see config.h: whether and how this process may be a member of a shoal.  A file
  * of its own, so that a program that only reads a configuration needs no certificates. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"

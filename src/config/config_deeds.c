@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 #include "config/config_modbus.h"
 #include "config/config_url.h"
 #include "config/config_where.h"
@@ -66,13 +67,8 @@ int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct con
     for (uint32_t i = 0; !wrong && i < k->state_values.n; i++)
         if (!strchr(k->state_values.v[i], '='))
             wrong = "state_values must be a list such as [\"locked=LOCKED\"]";
-    if (!wrong && (c->n & (c->n - 1)) == 0) { /* room at every power of two */
-        struct config_deed *v = mem_realloc(c->v, (c->n ? 2 * (size_t)c->n : 1) * sizeof(*v));
-        if (!v)
-            wrong = "out of memory";
-        else
-            c->v = v;
-    }
+    if (!wrong && !room_next(&c->v, c->n, sizeof(*c->v)))
+        wrong = "out of memory";
     if (wrong) {
         mem_free(k->server);
         mem_free(k->path);

@@ -72,14 +72,12 @@ static const char *when_text(const struct config_key *k)
 
 static void put_str(struct json_out *j, const char *key, const char *value)
 {
-    json_out_key(j, key);
-    json_out_str(j, value);
+    json_out_member_str(j, key, value);
 }
 
 static void put_types(struct json_out *j, const char *a, const char *b)
 {
-    json_out_key(j, "type");
-    json_out_array(j);
+    json_out_member_array(j, "type");
     json_out_str(j, a);
     json_out_str(j, b);
     json_out_array_end(j);
@@ -88,10 +86,8 @@ static void put_types(struct json_out *j, const char *a, const char *b)
 static void put_range(struct json_out *j, const struct config_key *k, double min, double max)
 {
     bool own = k->min != 0 || k->max != 0;
-    json_out_key(j, "minimum");
-    json_out_num(j, own ? k->min : min);
-    json_out_key(j, "maximum");
-    json_out_num(j, own ? k->max : max);
+    json_out_member_num(j, "minimum", own ? k->min : min);
+    json_out_member_num(j, "maximum", own ? k->max : max);
 }
 
 static void put_properties(struct json_out *j, const struct config_key *parent);
@@ -109,8 +105,7 @@ static void put_entry(struct json_out *j, const struct config_key *k)
         put_map(j, k);
         return;
     }
-    json_out_key(j, "anyOf");
-    json_out_array(j);
+    json_out_member_array(j, "anyOf");
     json_out_object(j);
     put_types(j, "string", "number");
     json_out_object_end(j);
@@ -123,16 +118,13 @@ static void put_entry(struct json_out *j, const struct config_key *k)
 /* One text or a list of them, one map or a list of them. */
 static void put_one_or_list(struct json_out *j, const struct config_key *k)
 {
-    json_out_key(j, "anyOf");
-    json_out_array(j);
+    json_out_member_array(j, "anyOf");
     for (int list = 0; list < 2; list++) {
         json_out_object(j);
         if (list) {
             put_str(j, "type", "array");
-            json_out_key(j, "maxItems");
-            json_out_num(j, k->max);
-            json_out_key(j, "items");
-            json_out_object(j);
+            json_out_member_num(j, "maxItems", k->max);
+            json_out_member_object(j, "items");
         }
         if (k->type == CONFIG_ITEMS)
             put_entry(j, k);
@@ -149,8 +141,7 @@ static void put_choice_schema(struct json_out *j, const struct config_key *k)
 {
     const char *word;
     size_t n;
-    json_out_key(j, "enum");
-    json_out_array(j);
+    json_out_member_array(j, "enum");
     for (uint32_t i = 0; (word = config_key_choice(k, i, &n)); i++)
         json_out_strn(j, word, n);
     json_out_array_end(j);
@@ -158,8 +149,7 @@ static void put_choice_schema(struct json_out *j, const struct config_key *k)
 
 static void put_bool_schema(struct json_out *j)
 {
-    json_out_key(j, "enum");
-    json_out_array(j);
+    json_out_member_array(j, "enum");
     json_out_bool(j, true);
     json_out_bool(j, false);
     json_out_str(j, "yes");
@@ -221,8 +211,7 @@ static void put_value_schema(struct json_out *j, const struct config_key *k)
 static void put_property(struct json_out *j, const struct config_key *k)
 {
     char text[1024];
-    json_out_key(j, config_key_leaf(k));
-    json_out_object(j);
+    json_out_member_object(j, config_key_leaf(k));
     snprintf(text, sizeof(text), "%s%s%s", k->text, k->fallback ? " Default: " : "",
              k->fallback ? k->fallback : "");
     put_str(j, "description", text);
@@ -233,10 +222,8 @@ static void put_property(struct json_out *j, const struct config_key *k)
 static void put_properties(struct json_out *j, const struct config_key *parent)
 {
     bool any_needed = false;
-    json_out_key(j, "additionalProperties");
-    json_out_bool(j, false);
-    json_out_key(j, "properties");
-    json_out_object(j);
+    json_out_member_bool(j, "additionalProperties", false);
+    json_out_member_object(j, "properties");
     for (size_t i = 0; i < config_n_keys; i++)
         if (config_key_in(&config_keys[i], parent)) {
             put_property(j, &config_keys[i]);
@@ -245,8 +232,7 @@ static void put_properties(struct json_out *j, const struct config_key *parent)
     json_out_object_end(j);
     if (!any_needed)
         return;
-    json_out_key(j, "required");
-    json_out_array(j);
+    json_out_member_array(j, "required");
     for (size_t i = 0; i < config_n_keys; i++)
         if (config_key_in(&config_keys[i], parent) && config_keys[i].needed)
             json_out_str(j, config_key_leaf(&config_keys[i]));
@@ -378,8 +364,7 @@ void config_describe_json(struct buf *b, const struct config_key *k)
         put_str(&j, "default", k->fallback);
     if (k->type != CONFIG_MAP && k->type != CONFIG_ITEMS)
         put_str(&j, "takes_effect", when_text(k));
-    json_out_key(&j, "schema");
-    json_out_object(&j);
+    json_out_member_object(&j, "schema");
     put_value_schema(&j, k);
     json_out_object_end(&j);
     json_out_object_end(&j);

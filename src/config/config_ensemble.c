@@ -8,19 +8,6 @@
 
 #define MAX_WEIGHT 1e6
 
-/* The value of a key of a map; NULL: the map does not have it. */
-static const yaml_node_t *value_of(struct yaml_in *r, const yaml_node_t *map, const char *name)
-{
-    for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
-         p++) {
-        const yaml_node_t *key = yaml_document_get_node(r->doc, p->key);
-        const char *text = key ? yaml_in_scalar(key) : NULL;
-        if (text && strcmp(text, name) == 0)
-            return yaml_document_get_node(r->doc, p->value);
-    }
-    return NULL;
-}
-
 static int nomem(struct yaml_in *r)
 {
     return err_set(r->e, SHOAL_ENOMEM, "%s: out of memory", r->name);
@@ -140,7 +127,7 @@ static int check_alone(struct yaml_in *r, const yaml_node_t *route, enum ensembl
     static const char *const others[] = {"models",      "policy",        "rules",   "classifier",
                                          "min_quality", "least_battery", "similar", "flow"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        const yaml_node_t *at = value_of(r, route, others[i]);
+        const yaml_node_t *at = yaml_in_find(r, route, others[i]);
         if (at)
             return yaml_in_fail(r, at, "a route with %s does not choose a model: leave out %s",
                                 ensemble_name(kind), others[i]);
@@ -155,7 +142,7 @@ int config_ensemble_take(struct yaml_in *r, const yaml_node_t *at, const struct 
     *out = (struct ensemble){.kind = ENSEMBLE_NONE};
     for (unsigned i = ENSEMBLE_NONE + 1; i < ENSEMBLE_N_KINDS && rc == 0; i++) {
         const char *name = ensemble_name((enum ensemble_kind)i);
-        const yaml_node_t *map = takes[i] ? value_of(r, at, name) : NULL;
+        const yaml_node_t *map = takes[i] ? yaml_in_find(r, at, name) : NULL;
         if (!map)
             continue;
         if (out->kind != ENSEMBLE_NONE)

@@ -18,21 +18,6 @@ static int nomem(struct yaml_in *r)
     return err_set(r->e, SHOAL_ENOMEM, "%s: out of memory", r->name);
 }
 
-/* The value of a key of a map; NULL: it has none. */
-static const yaml_node_t *value_of(struct yaml_in *r, const yaml_node_t *map, const char *name)
-{
-    if (map->type != YAML_MAPPING_NODE)
-        return NULL;
-    for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
-         p++) {
-        const yaml_node_t *key = yaml_document_get_node(r->doc, p->key);
-        const char *text = key ? yaml_in_scalar(key) : NULL;
-        if (text && strcmp(text, name) == 0)
-            return yaml_document_get_node(r->doc, p->value);
-    }
-    return NULL;
-}
-
 static int graph_of(struct yaml_in *r, struct config_flow *flow)
 {
     return flow->graph || graph_create(&flow->graph, "") == 0 ? 0 : nomem(r);
@@ -98,7 +83,7 @@ static int check_keys(struct yaml_in *r, const yaml_node_t *at, const struct con
         char word[32];
         size_t n = strcspn(p, " ");
         snprintf(word, sizeof(word), "%.*s", (int)n, p);
-        if (!value_of(r, at, word))
+        if (!yaml_in_find(r, at, word))
             return yaml_in_fail(r, at, "a %s needs '%s'", info->name, word);
         p += n;
         p += *p == ' ';
@@ -143,7 +128,7 @@ static int check_call(struct yaml_in *r, const yaml_node_t *at, const struct con
     if (k->via == GRAPH_HTTP) {
         if (!k->url)
             return yaml_in_fail(r, at, "via: http needs 'url'");
-        v = value_of(r, at, "url");
+        v = yaml_in_find(r, at, "url");
         *server = server_of(k->url);
         if (!*server)
             return yaml_in_fail(r, v,
@@ -154,13 +139,13 @@ static int check_call(struct yaml_in *r, const yaml_node_t *at, const struct con
     if (k->via == GRAPH_MQTT) {
         if (!k->topic || !k->payload)
             return yaml_in_fail(r, at, "via: mqtt needs 'topic' and 'payload'");
-        v = value_of(r, at, "topic");
+        v = yaml_in_find(r, at, "topic");
         if (strpbrk(k->topic, "+#"))
             return yaml_in_fail(r, v, "a topic to publish to has no '+' and no '#'");
         return use(r, c, k->via, k->topic, v);
     }
     if (k->via == GRAPH_PLUGIN) {
-        v = value_of(r, at, "plugin");
+        v = yaml_in_find(r, at, "plugin");
         if (!k->plugin || k->plugin[0] != '/' || strstr(k->plugin, "/../") ||
             strchr(k->plugin, '$'))
             return yaml_in_fail(r, v ? v : at,
@@ -168,7 +153,7 @@ static int check_call(struct yaml_in *r, const yaml_node_t *at, const struct con
                                 "without '..' and without expressions");
         return use(r, c, k->via, k->plugin, v);
     }
-    v = value_of(r, at, "command");
+    v = yaml_in_find(r, at, "command");
     if (k->command.n == 0 || k->command.v[0][0] != '/' || strchr(k->command.v[0], '$'))
         return yaml_in_fail(r, v ? v : at,
                             "via: command needs 'command', a list whose first entry is the "
@@ -216,15 +201,15 @@ static int add_args(struct yaml_in *r, const yaml_node_t *at, const struct confi
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].text)
-            rc = graph_add_arg(g, s, rows[i].role, rows[i].text, value_of(r, at, rows[i].key));
+            rc = graph_add_arg(g, s, rows[i].role, rows[i].text, yaml_in_find(r, at, rows[i].key));
     for (size_t l = 0; l < 2; l++)
         for (uint32_t i = 0; rc == 0 && i < lists[l].list->n; i++)
             rc = graph_add_arg(g, s, lists[l].role, lists[l].list->v[i],
-                               nth(r, value_of(r, at, lists[l].key), i));
+                               nth(r, yaml_in_find(r, at, lists[l].key), i));
     for (uint32_t i = 0; rc == 0 && i < k->n_cases; i++) {
         const struct config_flow_case *c = &k->cases[i];
-        rc = graph_add_case(g, s, c->when, value_of(r, c->at, "when"), c->value,
-                            value_of(r, c->at, "value"), c->step, c->at);
+        rc = graph_add_case(g, s, c->when, yaml_in_find(r, c->at, "when"), c->value,
+                            yaml_in_find(r, c->at, "value"), c->step, c->at);
     }
     return limit(r, at, rc, "expressions in a step");
 }
@@ -301,9 +286,9 @@ int config_flows_take(struct yaml_in *r, yaml_node_t *at, struct config_flow *k,
     if (rc == 0)
         rc = graph_set_name(k->graph, k->name, k->text, k->budget_ms);
     if (rc == 0)
-        rc = graph_set_output(k->graph, k->output, value_of(r, at, "output"));
+        rc = graph_set_output(k->graph, k->output, yaml_in_find(r, at, "output"));
     if (rc == 0 && k->fallback)
-        rc = graph_set_fallback(k->graph, k->fallback, value_of(r, at, "fallback"));
+        rc = graph_set_fallback(k->graph, k->fallback, yaml_in_find(r, at, "fallback"));
     if (rc < 0)
         return nomem(r);
     rc = check(r, at, k->graph);

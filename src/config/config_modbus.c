@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 #include "config/config_things.h"
 #include "config/config_where.h"
 #include "things/things.h"
@@ -23,18 +24,6 @@ uint32_t config_modbus_width(const struct config_modbus_tag *t)
     }
 }
 
-/* Room for one more entry of a list; NULL: out of memory. */
-static void *grow(void **list, uint32_t n, size_t size)
-{
-    if ((n & (n - 1)) == 0) { /* at every power of two */
-        void *v = mem_realloc(*list, (n ? 2 * (size_t)n : 1) * size);
-        if (!v)
-            return NULL;
-        *list = v;
-    }
-    return (char *)*list + n * size;
-}
-
 int config_modbus_take_tag(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
 {
     struct config_modbus_tag *k = item;
@@ -51,7 +40,7 @@ int config_modbus_take_tag(struct yaml_in *r, yaml_node_t *at, void *item, void 
     for (uint32_t i = 0; i < m->n_tags; i++)
         if (strcmp(m->tags[i].name, k->name) == 0)
             return yaml_in_fail(r, at, "two tags are named '%.60s'", k->name);
-    struct config_modbus_tag *t = grow((void **)&m->tags, m->n_tags, sizeof(*t));
+    struct config_modbus_tag *t = room_next(&m->tags, m->n_tags, sizeof(*t));
     if (!t)
         return err_set(r->e, SHOAL_ENOMEM, "%s", r->name);
     *t = *k;
@@ -83,7 +72,7 @@ int config_modbus_take(struct yaml_in *r, yaml_node_t *at, void *item, struct co
     for (uint32_t i = 0; i < c->n; i++)
         if (strcmp(c->v[i].name, k->name) == 0)
             return yaml_in_fail(r, at, "two controllers are named '%.60s'", k->name);
-    struct config_modbus *m = grow((void **)&c->v, c->n, sizeof(*m));
+    struct config_modbus *m = room_next(&c->v, c->n, sizeof(*m));
     if (!m)
         return err_set(r->e, SHOAL_ENOMEM, "%s", r->name);
     *m = *k;

@@ -280,17 +280,9 @@ static void label_of(struct yaml_in *r, const struct config_key *list, const yam
     snprintf(out, n_out, "%u", index + 1);
     if (list->short_form && item->type == YAML_SCALAR_NODE)
         snprintf(out, n_out, "%s", yaml_in_scalar(item));
-    if (item->type != YAML_MAPPING_NODE)
-        return;
-    for (yaml_node_pair_t *p = item->data.mapping.pairs.start; p < item->data.mapping.pairs.top;
-         p++) {
-        const yaml_node_t *key = yaml_document_get_node(r->doc, p->key);
-        const yaml_node_t *value = yaml_document_get_node(r->doc, p->value);
-        const char *name = key ? yaml_in_scalar(key) : NULL;
-        const char *text = value ? yaml_in_scalar(value) : NULL;
-        if (name && text && strcmp(name, "name") == 0)
-            snprintf(out, n_out, "%s", text);
-    }
+    const yaml_node_t *name = yaml_in_find(r, item, "name");
+    if (name && yaml_in_scalar(name))
+        snprintf(out, n_out, "%s", yaml_in_scalar(name));
 }
 
 /* from: the item's own settings begin here. */

@@ -73,18 +73,6 @@ int config_routes_take_model(struct yaml_in *r, yaml_node_t *at, void *item, voi
     return m && fill_model(m, k->name, k) == 0 ? 0 : nomem(r);
 }
 
-static bool has_key(struct yaml_in *r, const yaml_node_t *map, const char *name)
-{
-    for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
-         p++) {
-        const yaml_node_t *key = yaml_document_get_node(r->doc, p->key);
-        const char *text = key ? yaml_in_scalar(key) : NULL;
-        if (text && strcmp(text, name) == 0)
-            return true;
-    }
-    return false;
-}
-
 int config_routes_take_rule(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
 {
     struct config_routes_route *to = parent;
@@ -96,8 +84,8 @@ int config_routes_take_rule(struct yaml_in *r, yaml_node_t *at, void *item, void
     rule->field = (enum router_field)k->when;
     rule->name = k->name;
     k->name = NULL;
-    rule->above_given = has_key(r, at, "above");
-    rule->below_given = has_key(r, at, "below");
+    rule->above_given = yaml_in_find(r, at, "above") != NULL;
+    rule->below_given = yaml_in_find(r, at, "below") != NULL;
     rule->above = k->above;
     rule->below = k->below;
     rule->negate = k->negate;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/ascii.h"
-#include "base/mem.h"
 #include "config/config.h"
 #include "config/config_key.h"
 #include "cluster/shard/shard_plan.h"

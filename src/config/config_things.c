@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/plural.h"
+#include "base/room.h"
 #include "mqtt/mqtt_topic.h"
 #include "mqtt/payload.h"
 #include "things/things.h"
@@ -33,18 +34,6 @@ bool config_things_range(const char *text, double *low, double *high)
     return isnan(*low) || isnan(*high) || *low < *high;
 }
 
-/* Room for one more entry of a list; NULL: out of memory. */
-static void *grow(void **list, uint32_t n, size_t size)
-{
-    if ((n & (n - 1)) == 0) { /* at every power of two */
-        void *v = mem_realloc(*list, (n ? 2 * (size_t)n : 1) * size);
-        if (!v)
-            return NULL;
-        *list = v;
-    }
-    return (char *)*list + n * size;
-}
-
 static struct things_policy policy_of(const struct config_things_policy *p)
 {
     return (struct things_policy){.false_alarms = p->false_alarms,
@@ -65,8 +54,8 @@ int config_things_take_machine(struct yaml_in *r, yaml_node_t *at, void *item,
     for (uint32_t i = 0; i < c->n_machines; i++)
         if (strcmp(c->machines[i].name, k->name) == 0)
             return yaml_in_fail(r, at, "two machines are named '%.60s'", k->name);
-    struct things_machine_opts *m = grow((void **)&c->machines, c->n_machines, sizeof(*m));
-    char **learned = m ? grow((void **)&c->learned, c->n_machines, sizeof(*learned)) : NULL;
+    struct things_machine_opts *m = room_next(&c->machines, c->n_machines, sizeof(*m));
+    char **learned = m ? room_next(&c->learned, c->n_machines, sizeof(*learned)) : NULL;
     if (!learned)
         return no_memory(r);
     *learned = k->learned;
@@ -93,7 +82,7 @@ int config_things_take_sensor(struct yaml_in *r, yaml_node_t *at, void *item,
     for (uint32_t i = 0; i < c->n_sensors; i++)
         if (strcmp(c->sensors[i].name, k->name) == 0)
             return yaml_in_fail(r, at, "two sensors are named '%.60s'", k->name);
-    struct things_sensor_opts *s = grow((void **)&c->sensors, c->n_sensors, sizeof(*s));
+    struct things_sensor_opts *s = room_next(&c->sensors, c->n_sensors, sizeof(*s));
     if (!s)
         return no_memory(r);
     o.name = k->name;
@@ -149,8 +138,7 @@ int config_things_take_subscription(struct yaml_in *r, yaml_node_t *at, void *it
         return yaml_in_fail(r, at, "time must be a path such as motor.time");
     if (k->columns.n > 0 && k->payload != PAYLOAD_CSV)
         return yaml_in_fail(r, at, "columns are for payload: csv");
-    struct config_subscription *s =
-        grow((void **)&c->subscriptions, c->n_subscriptions, sizeof(*s));
+    struct config_subscription *s = room_next(&c->subscriptions, c->n_subscriptions, sizeof(*s));
     if (!s)
         return no_memory(r);
     *s = *k;

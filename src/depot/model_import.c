@@ -2,7 +2,6 @@
 #include "depot/model_import.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

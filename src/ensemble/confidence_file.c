@@ -92,8 +92,7 @@ void confidence_file_put(struct json_out *j, const struct confidence_calibration
     json_out_member_uint(j, "version", 1);
     json_out_member_num(j, "temperature", c->temperature);
     json_out_member_uint(j, "rows", c->rows);
-    json_out_key(j, "confidence");
-    json_out_array(j);
+    json_out_member_array(j, "confidence");
     for (uint32_t i = 0; i < CONFIDENCE_BINS; i++)
         json_out_num(j, c->shares[i]);
     json_out_array_end(j);

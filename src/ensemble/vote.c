@@ -4,20 +4,15 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 
 int vote_add(struct vote *v, const char *label, double weight, double confidence)
 {
     uint32_t i = 0;
     while (i < v->n && strcmp(v->labels[i].label, label) != 0)
         i++;
-    if (i == v->cap) {
-        uint32_t cap = v->cap ? v->cap * 2 : 16;
-        struct vote_label *grown = mem_realloc(v->labels, cap * sizeof(*grown));
-        if (!grown)
-            return SHOAL_ENOMEM;
-        v->labels = grown;
-        v->cap = cap;
-    }
+    if (!room_make32(&v->labels, &v->cap, i, sizeof(*v->labels), 16))
+        return SHOAL_ENOMEM;
     if (i == v->n)
         v->labels[v->n++] = (struct vote_label){.label = label};
     v->labels[i].votes += weight;

@@ -95,8 +95,7 @@ static void put_curve(struct json_out *j, struct buf *text, struct cascade_curve
     eval_figure(j, text, "large_accuracy", large.accuracy, "%.4f");
     eval_figure(j, text, "small_compute", small.cost, "%.4f");
     buf_printf(text, "  threshold     asked  accuracy      gain   compute\n");
-    json_out_key(j, "curve");
-    json_out_array(j);
+    json_out_member_array(j, "curve");
     for (size_t k = 0; k <= 10; k++) {
         const struct cascade_curve_point p = cascade_curve_at(rows, n, n * k / 20);
         put_point(j, text, &p);

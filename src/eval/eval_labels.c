@@ -218,16 +218,12 @@ static int take_tags(void *ctx, size_t i, const struct shoal_result *r, struct e
 
 static void put_by_label(struct json_out *j, const struct quality_counts *c)
 {
-    json_out_key(j, "by_label");
-    json_out_object(j);
+    json_out_member_object(j, "by_label");
     for (uint32_t i = 0; i < c->n; i++) {
         struct quality_f1 f = quality_f1(c->by[i].hit, c->by[i].said, c->by[i].true_);
-        json_out_key(j, c->by[i].label);
-        json_out_object(j);
-        json_out_key(j, "f1");
-        json_out_num(j, f.f1);
-        json_out_key(j, "n");
-        json_out_uint(j, c->by[i].true_);
+        json_out_member_object(j, c->by[i].label);
+        json_out_member_num(j, "f1", f.f1);
+        json_out_member_uint(j, "n", c->by[i].true_);
         json_out_object_end(j);
     }
     json_out_object_end(j);

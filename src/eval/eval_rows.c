@@ -7,18 +7,13 @@
 
 #include "base/file/lines.h"
 #include "base/mem.h"
+#include "base/room.h"
 
 static int add_row(struct eval_rows *rows, const char *path, uint64_t number, const char *line,
                    size_t n, struct err *e)
 {
-    if (rows->n == rows->cap) {
-        size_t cap = rows->cap ? rows->cap * 2 : 1024;
-        struct eval_row *grown = mem_realloc(rows->rows, cap * sizeof(*grown));
-        if (!grown)
-            return err_set(e, SHOAL_ENOMEM, "out of memory for %zu rows", cap);
-        rows->rows = grown;
-        rows->cap = cap;
-    }
+    if (!room_make(&rows->rows, &rows->cap, rows->n, sizeof(*rows->rows), 1024))
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu rows", rows->n);
     cJSON *json = cJSON_ParseWithLength(line, n);
     if (!cJSON_IsObject(json)) {
         cJSON_Delete(json);

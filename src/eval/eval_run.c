@@ -52,8 +52,7 @@ void eval_figure(struct json_out *j, struct buf *text, const char *key, double v
                  const char *fmt)
 {
     char shown[64];
-    json_out_key(j, key);
-    json_out_num(j, value);
+    json_out_member_num(j, key, value);
     snprintf(shown, sizeof(shown), fmt, value);
     buf_printf(text, "  %-20s %s\n", key, shown);
 }

@@ -203,12 +203,9 @@ static void put_method(const struct method *m, bool times, struct json_out *j, s
     char name[48], shown[24], late[24], level[32] = "";
     json_out_member_num(j, "event_f1", quality_alarms_f1(q));
     json_out_member_num(j, "point_f1", points.f1);
-    json_out_key(j, "windows");
-    json_out_uint(j, q->n_windows);
-    json_out_key(j, "found");
-    json_out_uint(j, q->n_found);
-    json_out_key(j, "false_alarms");
-    json_out_uint(j, q->n_false);
+    json_out_member_uint(j, "windows", q->n_windows);
+    json_out_member_uint(j, "found", q->n_found);
+    json_out_member_uint(j, "false_alarms", q->n_false);
     json_out_member_num(j, times ? "false_alarms_per_hour" : "false_alarms_per_1000_points", rate);
     json_out_member_num(j, "mean_delay_points", delay);
     if (times)
@@ -216,10 +213,8 @@ static void put_method(const struct method *m, bool times, struct json_out *j, s
                             q->n_found ? q->delay_seconds / found : (double)NAN);
     if (isfinite(m->level))
         json_out_member_num(j, "level", m->level);
-    if (m->window) {
-        json_out_key(j, "window");
-        json_out_uint(j, m->window);
-    }
+    if (m->window)
+        json_out_member_uint(j, "window", m->window);
     snprintf(name, sizeof(name), m->window ? "%s of %u points" : "%s", m->name, m->window);
     snprintf(shown, sizeof(shown), "%llu of %llu", (unsigned long long)q->n_found,
              (unsigned long long)q->n_windows);
@@ -241,11 +236,9 @@ static void put_alarms(struct method m[3], const struct eval_set *set, struct js
                times ? "per hour" : "per 1000", "delay", "points",
                isfinite(m[0].level) ? "    level" : "");
     put_method(&m[0], times, j, text);
-    json_out_key(j, "baselines");
-    json_out_object(j);
+    json_out_member_object(j, "baselines");
     for (int i = 1; i < 3; i++) {
-        json_out_key(j, m[i].key);
-        json_out_object(j);
+        json_out_member_object(j, m[i].key);
         put_method(&m[i], times, j, text);
         json_out_object_end(j);
     }
@@ -427,10 +420,8 @@ int eval_score(struct eval *ev, struct json_out *j, struct buf *text, struct err
     int rc = eval_set_read(&set, ev, ev->files, ev->n_files, e);
     if (rc < 0)
         return rc;
-    json_out_key(j, "series");
-    json_out_uint(j, set.n);
-    json_out_key(j, "rows");
-    json_out_uint(j, set.n_rows);
+    json_out_member_uint(j, "series", set.n);
+    json_out_member_uint(j, "rows", set.n_rows);
     buf_printf(text, "  %zu series, %zu row%s\n", set.n, set.n_rows, plural(set.n_rows));
     bool alarms = strcmp(info.arch, "anomaly") == 0;
     rc = alarms ? tune_on(ev, methods, e) : 0;

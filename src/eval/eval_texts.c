@@ -3,7 +3,6 @@
  * Retrieval has two kinds of data sets: rows with a "label", where each row is a query for the
  * others with its label; and rows with a "query" and the "relevant" ids of its documents (--docs).
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,8 +78,7 @@ static int put_ranking(const struct ranking *k, bool labels, struct json_out *j,
     for (uint32_t c = 0; !labels && c < CUTS; c++)
         eval_figure(j, text, hit_keys[c], k->hit[c] / n, "%.4f");
     eval_figure(j, text, "mrr", k->mrr / n, "%.4f");
-    json_out_key(j, "queries");
-    json_out_uint(j, k->n);
+    json_out_member_uint(j, "queries", k->n);
     return 0;
 }
 

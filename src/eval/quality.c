@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/order.h"
 #include "base/quantile.h"
+#include "base/room.h"
 
 /* ---- counts --------------------------------------------------------------------------------- */
 
@@ -18,14 +19,8 @@ int quality_add(struct quality_counts *c, const char *label, uint32_t hit, uint3
     uint32_t i = 0;
     while (i < c->n && strcmp(c->by[i].label, label) != 0)
         i++;
-    if (i == c->cap) {
-        uint32_t cap = c->cap ? c->cap * 2 : 64;
-        struct quality_count *by = mem_realloc(c->by, cap * sizeof(*by));
-        if (!by)
-            return err_set(e, SHOAL_ENOMEM, "out of memory for %u labels", cap);
-        c->by = by;
-        c->cap = cap;
-    }
+    if (!room_make32(&c->by, &c->cap, i, sizeof(*c->by), 64))
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u labels", i);
     if (i == c->n)
         c->by[c->n++] = (struct quality_count){.label = label};
     c->by[i].hit += hit;

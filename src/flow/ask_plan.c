@@ -20,8 +20,7 @@ const char *ask_plan_text_of(const struct ask_plan_action *o, const char *key)
 void ask_plan_action_json(struct json_out *j, const struct ask_plan_action *o)
 {
     json_out_object(j);
-    json_out_key(j, "action");
-    json_out_str(j, o->name);
+    json_out_member_str(j, "action", o->name);
     for (uint32_t i = 0; i < o->n_fields; i++) {
         const struct ask_plan_field *f = &o->fields[i];
         json_out_key(j, f->key);
@@ -41,8 +40,7 @@ void ask_plan_action_json(struct json_out *j, const struct ask_plan_action *o)
 
 static void put_actions(struct json_out *j, const struct ask_plan *p)
 {
-    json_out_key(j, "actions");
-    json_out_array(j);
+    json_out_member_array(j, "actions");
     for (uint32_t i = 0; i < p->n_actions; i++)
         ask_plan_action_json(j, p->actions[i]);
     json_out_array_end(j);
@@ -51,28 +49,18 @@ static void put_actions(struct json_out *j, const struct ask_plan *p)
 static void put_clause(struct json_out *j, const struct ask_plan_clause *c)
 {
     json_out_object(j);
-    json_out_key(j, "text");
-    json_out_str(j, c->text);
-    json_out_key(j, "act");
-    json_out_str(j, c->act);
-    json_out_key(j, "act_confidence");
-    json_out_float(j, c->act_p);
-    json_out_key(j, "intent");
-    json_out_str(j, c->intent);
-    json_out_key(j, "confidence");
-    json_out_float(j, c->intent_p);
-    json_out_key(j, "router");
-    json_out_str(j, c->router);
-    json_out_key(j, "router_confidence");
-    json_out_float(j, c->router_p);
-    json_out_key(j, "entities");
-    json_out_array(j);
+    json_out_member_str(j, "text", c->text);
+    json_out_member_str(j, "act", c->act);
+    json_out_member_float(j, "act_confidence", c->act_p);
+    json_out_member_str(j, "intent", c->intent);
+    json_out_member_float(j, "confidence", c->intent_p);
+    json_out_member_str(j, "router", c->router);
+    json_out_member_float(j, "router_confidence", c->router_p);
+    json_out_member_array(j, "entities");
     for (uint32_t i = 0; i < c->n_entities; i++) {
         json_out_object(j);
-        json_out_key(j, "type");
-        json_out_str(j, c->entities[i].type);
-        json_out_key(j, "text");
-        json_out_str(j, c->entities[i].text);
+        json_out_member_str(j, "type", c->entities[i].type);
+        json_out_member_str(j, "text", c->entities[i].text);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -81,13 +69,11 @@ static void put_clause(struct json_out *j, const struct ask_plan_clause *c)
 
 static void put_understood(struct json_out *j, const struct ask_plan *p)
 {
-    json_out_key(j, "clauses");
-    json_out_array(j);
+    json_out_member_array(j, "clauses");
     for (uint32_t i = 0; i < p->n_clauses; i++)
         put_clause(j, &p->clauses[i]);
     json_out_array_end(j);
-    json_out_key(j, "contexts");
-    json_out_array(j);
+    json_out_member_array(j, "contexts");
     for (uint32_t i = 0; i < p->n_contexts; i++)
         json_out_str(j, p->contexts[i]);
     json_out_array_end(j);
@@ -95,28 +81,21 @@ static void put_understood(struct json_out *j, const struct ask_plan *p)
 
 static void put_steps(struct json_out *j, const struct ask_plan_answer *a)
 {
-    json_out_key(j, "steps");
-    json_out_array(j);
+    json_out_member_array(j, "steps");
     for (uint32_t i = 0; i < a->n_steps; i++) {
         const struct ask_plan_step *s = &a->steps[i];
         json_out_object(j);
-        json_out_key(j, "step");
-        json_out_str(j, s->name);
+        json_out_member_str(j, "step", s->name);
         if (s->model) {
-            json_out_key(j, "model");
-            json_out_str(j, s->model);
-            json_out_key(j, "tokens");
-            json_out_uint(j, s->tokens);
+            json_out_member_str(j, "model", s->model);
+            json_out_member_uint(j, "tokens", s->tokens);
         }
-        json_out_key(j, "start_ms");
-        json_out_num(j, (double)s->start_ns / 1e6);
-        json_out_key(j, "ms");
-        json_out_num(j, (double)s->ns / 1e6);
+        json_out_member_num(j, "start_ms", (double)s->start_ns / 1e6);
+        json_out_member_num(j, "ms", (double)s->ns / 1e6);
         json_out_object_end(j);
     }
     json_out_array_end(j);
-    json_out_key(j, "total_ms");
-    json_out_num(j, (double)a->total_ns / 1e6);
+    json_out_member_num(j, "total_ms", (double)a->total_ns / 1e6);
 }
 
 void ask_plan_json(struct json_out *j, const struct ask_plan *plan)
@@ -128,8 +107,7 @@ void ask_plan_json(struct json_out *j, const struct ask_plan *plan)
 void ask_plan_answer_json(struct json_out *j, const struct ask_plan_answer *a, bool explain)
 {
     put_actions(j, a->plan);
-    json_out_key(j, "reply");
-    json_out_strn(j, a->reply, a->reply_bytes);
+    json_out_member_strn(j, "reply", a->reply, a->reply_bytes);
     if (!explain)
         return;
     put_understood(j, a->plan);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "engine/estimate.h"
 #include "flow/acquire.h"
 #include "flow/calibrated.h"
 #include "flow/flow_trace.h"

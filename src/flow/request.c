@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "engine/estimate.h"
 #include "wire/json_nul.h"
 
 #define KEPT_BYTES ((size_t)16 << 10) /* memory kept by a request for reuse */

@@ -17,10 +17,11 @@
 #include "base/err.h"
 #include "base/value.h"
 #include "engine/chat/chat_messages.h"
-#include "engine/estimate.h"
 #include "flow/stage.h"
 #include "shoal/shoal.h"
 #include "trace/trace.h"
+
+struct fair_who; /* engine/fair.h */
 
 struct privacy_policy;
 struct router_tag;

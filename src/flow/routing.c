@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "engine/estimate.h"
 #include "flow/dispatch.h"
 #include "flow/panel/panel_run.h"
 #include "flow/privacy/privacy_run.h"

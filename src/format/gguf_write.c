@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/room.h"
 
 enum {
     DEFAULT_ALIGNMENT = 32,
@@ -121,18 +122,6 @@ static bool ready(struct gguf_write *w)
     return w->meta->first.code == 0;
 }
 
-/* Room for one more element; the doubled array or NULL. */
-static void *grow(void *array, size_t n, size_t *cap, size_t size)
-{
-    if (n < *cap)
-        return array;
-    size_t want = *cap ? *cap * 2 : 32;
-    void *p = mem_realloc(array, want * size);
-    if (p)
-        *cap = want;
-    return p;
-}
-
 static struct model_file *meta(struct gguf_write *w)
 {
     (void)ready(w);
@@ -218,10 +207,8 @@ void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,
                 (int)name_len, name);
         return;
     }
-    struct tensor *tensors = grow(w->tensors, w->n_tensors, &w->cap_tensors, sizeof(*tensors));
-    if (tensors)
-        w->tensors = tensors;
-    t.name = tensors ? mem_strndup(name, name_len) : NULL;
+    if (room_make(&w->tensors, &w->cap_tensors, w->n_tensors, sizeof(*w->tensors), 32))
+        t.name = mem_strndup(name, name_len);
     if (!t.name) {
         err_set(&w->meta->first, SHOAL_ENOMEM, "out of memory for tensor %.*s", (int)name_len,
                 name);

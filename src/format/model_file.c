@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are read in place");
 
@@ -300,20 +301,6 @@ int model_file_check(const struct model_file *m, struct err *e)
     return m->first.code;
 }
 
-/* Room for one more element; the array may have moved.  false: out of memory. */
-static bool grow(void **array, size_t n, size_t *cap, size_t size)
-{
-    if (n < *cap)
-        return true;
-    size_t want = *cap ? *cap * 2 : 32, bytes;
-    void *p = mem_mul(&bytes, want, size) ? mem_realloc(*array, bytes) : NULL;
-    if (!p)
-        return false;
-    *array = p;
-    *cap = want;
-    return true;
-}
-
 static void no_memory(struct model_file *m, const char *key, size_t n)
 {
     int rc = m->arena.rc < 0 ? m->arena.rc : SHOAL_ENOMEM;
@@ -333,9 +320,7 @@ static struct model_file_value *start(struct model_file *m, const char *key, siz
     struct model_file_value *value = find(m, key, n);
     if (value)
         return value;
-    void *values = m->values;
-    bool ok = grow(&values, m->n_values, &m->cap_values, sizeof(*value));
-    m->values = values;
+    bool ok = room_make(&m->values, &m->cap_values, m->n_values, sizeof(*value), 32);
     const char *copy = ok ? arena_copy(&m->arena, key, n) : NULL;
     if (!copy) {
         no_memory(m, key, n);
@@ -468,10 +453,7 @@ void model_file_put_document(struct model_file *m, const char *key, bool binary,
 
 struct model_file_tensor *model_file_add_tensor(struct model_file *m)
 {
-    void *tensors = m->tensors;
-    bool ok = grow(&tensors, m->n_tensors, &m->cap_tensors, sizeof(*m->tensors));
-    m->tensors = tensors;
-    if (!ok)
+    if (!room_make(&m->tensors, &m->cap_tensors, m->n_tensors, sizeof(*m->tensors), 32))
         return NULL;
     struct model_file_tensor *t = &m->tensors[m->n_tensors++];
     *t = (struct model_file_tensor){0};

@@ -14,6 +14,7 @@
 
 #include "base/file/file_open.h"
 #include "base/mem.h"
+#include "base/room.h"
 #include "engine/onnx/onnx_files.h"
 #include "host/hash_memo.h"
 #include "host/pack.h"
@@ -82,17 +83,8 @@ static int add_file(struct identity_list *l, const char *path, size_t name_at,
 {
     if (l->n == MAX_FILES)
         return err_set(e, SHOAL_ELIMIT, "%s: more than %u files", path, MAX_FILES);
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? 2 * l->cap : 16;
-        struct file *more = mem_zalloc_n(cap, sizeof(*more));
-        if (!more)
-            return err_set(e, SHOAL_ENOMEM, "files of %s", path);
-        if (l->n > 0)
-            memcpy(more, l->files, l->n * sizeof(*more));
-        mem_free(l->files);
-        l->files = more;
-        l->cap = cap;
-    }
+    if (!room_make32(&l->files, &l->cap, l->n, sizeof(*l->files), 16))
+        return err_set(e, SHOAL_ENOMEM, "files of %s", path);
     struct file *f = &l->files[l->n];
     *f = (struct file){.path = mem_strdup(path), .name_at = name_at, .st = *st};
     if (!f->path)

@@ -2,7 +2,6 @@
 #include "host/registry.h"
 
 #include <limits.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "base/thread/cond.h"

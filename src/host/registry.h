@@ -18,10 +18,15 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "engine/estimate.h"
 #include "host/identity.h"
 #include "host/model_stats.h"
 #include "shoal/shoal.h"
+
+/* engine/estimate.h */
+struct cost_estimate;
+struct cost_request;
+struct cost_telemetry;
+struct fair_who;
 
 struct registry;
 struct registry_slot;

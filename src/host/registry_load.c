@@ -1,7 +1,6 @@
 /* registry_load.c - the registry's loading thread: loads, unloads, and keeps to the memory budget.
  */
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

@@ -317,16 +317,12 @@ static void put_quote(struct json_out *j, const struct citing *x, const struct q
 {
     json_out_object(j);
     json_out_member_str(j, "text", s->text);
-    json_out_key(j, "score");
-    json_out_num(j, rounded(s->score));
+    json_out_member_num(j, "score", rounded(s->score));
     put_hit(j, &x->quoting.retrieval.hits[s->hit]);
     if (x->explain) {
-        json_out_key(j, "features");
-        json_out_object(j);
-        for (int i = 0; i < QUOTE_N_FEATURES; i++) {
-            json_out_key(j, quote_rank_name((enum quote_feature)i));
-            json_out_num(j, s->features[i]);
-        }
+        json_out_member_object(j, "features");
+        for (int i = 0; i < QUOTE_N_FEATURES; i++)
+            json_out_member_num(j, quote_rank_name((enum quote_feature)i), s->features[i]);
         json_out_object_end(j);
     }
     json_out_object_end(j);
@@ -337,8 +333,7 @@ static void put_quotes(struct json_out *j, const struct citing *x)
 {
     const struct quoting *q = &x->quoting;
     const uint32_t most = x->explain ? q->n_sentences : q->found ? 1 : CITING_N_CLOSEST;
-    json_out_key(j, q->found ? "quotes" : "closest");
-    json_out_array(j);
+    json_out_member_array(j, q->found ? "quotes" : "closest");
     for (uint32_t i = 0; i < q->n_sentences && i < most; i++)
         put_quote(j, x, &q->sentences[i]);
     if (q->second > 0 && q->second >= most)
@@ -348,23 +343,16 @@ static void put_quotes(struct json_out *j, const struct citing *x)
 
 static void put_sentences(struct json_out *j, const struct citing *x)
 {
-    json_out_key(j, "sentences");
-    json_out_array(j);
+    json_out_member_array(j, "sentences");
     for (uint32_t i = 0; i < x->support.n; i++) {
         const struct support_sentence *s = &x->support.sentences[i];
         json_out_object(j);
-        json_out_key(j, "text");
-        json_out_strn(j, buf_str(&x->answer) + s->at, s->n);
-        json_out_key(j, "supported");
-        json_out_bool(j, s->supported);
-        if (s->passage >= 0) {
-            json_out_key(j, "passage");
-            json_out_uint(j, (uint64_t)x->quoting.retrieval.hits[s->passage].id);
-        }
-        if (!s->supported) {
-            json_out_key(j, "reason");
-            json_out_str(j, support_reason_text(s->reason));
-        }
+        json_out_member_strn(j, "text", buf_str(&x->answer) + s->at, s->n);
+        json_out_member_bool(j, "supported", s->supported);
+        if (s->passage >= 0)
+            json_out_member_uint(j, "passage", (uint64_t)x->quoting.retrieval.hits[s->passage].id);
+        if (!s->supported)
+            json_out_member_str(j, "reason", support_reason_text(s->reason));
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -373,10 +361,8 @@ static void put_sentences(struct json_out *j, const struct citing *x)
 /* What the model wrote, and what the check says about it. */
 static void put_written(struct json_out *j, const struct citing *x)
 {
-    json_out_key(j, "generated");
-    json_out_object(j);
-    json_out_key(j, "text");
-    json_out_strn(j, buf_str(&x->answer), x->answer.len);
+    json_out_member_object(j, "generated");
+    json_out_member_strn(j, "text", buf_str(&x->answer), x->answer.len);
     json_out_key(j, "supported");
     if (x->support.verdict == SUPPORT_PARTLY)
         json_out_str(j, "partly");
@@ -410,24 +396,20 @@ void citing_json(struct json_out *j, struct citing *x)
 {
     const struct retrieval *r = &x->quoting.retrieval;
     json_out_member_str(j, "answer", citing_answer(x));
-    json_out_key(j, "found");
-    json_out_bool(j, x->quoting.found);
-    json_out_key(j, "supported");
-    json_out_bool(j, x->quoting.found);
-    json_out_key(j, "score");
-    json_out_num(j, x->quoting.n_sentences > 0 ? rounded(x->quoting.sentences[0].score) : 0);
+    json_out_member_bool(j, "found", x->quoting.found);
+    json_out_member_bool(j, "supported", x->quoting.found);
+    json_out_member_num(j, "score",
+                        x->quoting.n_sentences > 0 ? rounded(x->quoting.sentences[0].score) : 0);
     json_out_member_str(j, "by", x->written ? "model" : "quote");
     put_quotes(j, x);
-    json_out_key(j, "citations");
-    json_out_array(j);
+    json_out_member_array(j, "citations");
     for (uint32_t i = 0; i < r->n_hits; i++)
         if (is_cited(x, i))
             hit_json_put(j, &r->hits[i], true);
     json_out_array_end(j);
     if (x->model_name[0])
         put_written(j, x);
-    json_out_key(j, "usage");
-    json_out_object(j);
+    json_out_member_object(j, "usage");
     json_out_member_uint(j, "prompt_tokens", x->prompt_tokens);
     json_out_member_uint(j, "completion_tokens", x->generated_tokens);
     json_out_member_uint(j, "embedding_tokens", x->quoting.n_tokens + x->embedding.n_tokens);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/file/file_read.h"
-#include "base/mem.h"
 
 #define PAGE 1000u
 #define MAX_NAMES_BYTES ((size_t)64 << 20)

@@ -54,15 +54,12 @@ void history_write(const struct history *h, struct buf *out)
     json_out_object(&j);
     if (h->note)
         json_out_member_str(&j, "note", h->note);
-    json_out_key(&j, "messages");
-    json_out_array(&j);
+    json_out_member_array(&j, "messages");
     for (uint32_t i = 0; i < h->n; i++) {
         json_out_object(&j);
-        json_out_key(&j, "role");
-        json_out_str(&j, h->messages[i].role);
-        json_out_key(&j, "content");
-        json_out_strn(&j, h->messages[i].content ? h->messages[i].content : "",
-                      h->messages[i].content_bytes);
+        json_out_member_str(&j, "role", h->messages[i].role);
+        json_out_member_strn(&j, "content", h->messages[i].content ? h->messages[i].content : "",
+                             h->messages[i].content_bytes);
         json_out_object_end(&j);
     }
     json_out_array_end(&j);

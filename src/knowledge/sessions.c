@@ -1,7 +1,6 @@
 /* sessions.c - see sessions.h. */
 #include "knowledge/sessions.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "base/file/state_file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/room.h"
 #include "flow/dispatch.h"
 #include "flow/routing_choice.h"
 #include "knowledge/history.h"
@@ -167,14 +167,8 @@ static bool put_pending(struct sessions *s, const char *tenant, const char *id, 
     struct pending *p = find_pending(s, tenant, id);
     if (!p && (s->n_pending == MAX_LOCAL || s->pending_bytes + n > MAX_LOCAL_BYTES))
         return false;
-    if (!p && s->n_pending == s->cap_pending) {
-        uint32_t cap = s->cap_pending ? 2 * s->cap_pending : 16;
-        void *more = mem_realloc(s->pending, cap * sizeof(*s->pending));
-        if (!more)
-            return false;
-        s->pending = more;
-        s->cap_pending = cap;
-    }
+    if (!p && !room_make32(&s->pending, &s->cap_pending, s->n_pending, sizeof(*s->pending), 16))
+        return false;
     if (!p) {
         p = &s->pending[s->n_pending++];
         *p = (struct pending){.n = 0};

@@ -164,8 +164,7 @@ static void put_json(struct shoal_flow_request *r, struct buf *b, const struct p
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(&r->said), r->said.len);
+    json_out_member_strn(&j, "text", buf_str(&r->said), r->said.len);
     pipeline_report_json(&j, p, explain);
     json_out_object_end(&j);
 }

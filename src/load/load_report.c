@@ -137,21 +137,17 @@ static void json_times(struct json_out *j, const struct load_summary *s)
         const struct load_times *t = times_of(s, i);
         const double v[] = {t->mean, t->p50, t->p90, t->p95, t->p99, t->max};
         static const char *const keys[] = {"mean", "p50", "p90", "p95", "p99", "max"};
-        json_out_key(j, rows[i].key);
-        json_out_object(j);
+        json_out_member_object(j, rows[i].key);
         json_out_member_uint(j, "n", t->n);
-        for (size_t k = 0; t->n > 0 && k < 6; k++) {
-            json_out_key(j, keys[k]);
-            json_out_rounded(j, v[k], 4);
-        }
+        for (size_t k = 0; t->n > 0 && k < 6; k++)
+            json_out_member_rounded(j, keys[k], v[k], 4);
         json_out_object_end(j);
     }
 }
 
 static void member(struct json_out *j, const char *key, double v)
 {
-    json_out_key(j, key);
-    json_out_rounded(j, v, 4);
+    json_out_member_rounded(j, key, v, 4);
 }
 
 static void json_summary(struct json_out *j, const struct load_summary *s)
@@ -170,8 +166,7 @@ static void json_summary(struct json_out *j, const struct load_summary *s)
 
 static void json_errors(struct json_out *j, const struct load_report *r)
 {
-    json_out_key(j, "errors");
-    json_out_array(j);
+    json_out_member_array(j, "errors");
     for (unsigned o = LOAD_OK + 1; o < LOAD_UNFINISHED; o++) {
         if (r->all.n_outcome[o] == 0)
             continue;
@@ -187,17 +182,14 @@ static void json_errors(struct json_out *j, const struct load_report *r)
 
 static void json_steps(struct json_out *j, const struct load_report *r)
 {
-    json_out_key(j, "capacity");
-    json_out_object(j);
+    json_out_member_object(j, "capacity");
     member(j, "rate_per_s", r->capacity);
     json_out_member_str(j, "held_means", r->held_means);
-    json_out_key(j, "steps");
-    json_out_array(j);
+    json_out_member_array(j, "steps");
     for (uint32_t i = 0; i < r->n_steps; i++) {
         json_out_object(j);
         member(j, "rate_per_s", r->step[i].rate);
-        json_out_key(j, "held");
-        json_out_bool(j, r->step[i].held);
+        json_out_member_bool(j, "held", r->step[i].held);
         json_summary(j, &r->step[i].summary);
         json_out_object_end(j);
     }
@@ -215,18 +207,15 @@ void load_report_json(struct buf *b, const struct load_report *r)
     json_out_member_str(&j, "arrivals", r->pattern);
     member(&j, "rate_per_s", r->rate);
     member(&j, "seconds", r->log->seconds);
-    json_out_key(&j, "interrupted");
-    json_out_bool(&j, r->interrupted);
+    json_out_member_bool(&j, "interrupted", r->interrupted);
     json_summary(&j, &r->all);
     json_errors(&j, r);
-    json_out_key(&j, "slo_ms");
-    json_out_object(&j);
+    json_out_member_object(&j, "slo_ms");
     member(&j, "ttft", r->slo->ttft);
     member(&j, "tpot", r->slo->tpot);
     member(&j, "e2e", r->slo->e2e);
     json_out_object_end(&j);
-    json_out_key(&j, "parts");
-    json_out_array(&j);
+    json_out_member_array(&j, "parts");
     for (uint32_t i = 0; i < r->mix->n; i++) {
         json_out_object(&j);
         json_out_member_str(&j, "kind", load_kind_name(r->mix->part[i].kind));
@@ -237,13 +226,11 @@ void load_report_json(struct buf *b, const struct load_report *r)
     json_out_array_end(&j);
     if (r->n_steps > 0)
         json_steps(&j, r);
-    json_out_key(&j, "generator");
-    json_out_object(&j);
+    json_out_member_object(&j, "generator");
     member(&j, "cpu_s", r->log->cpu_s);
     member(&j, "cpu_share", share(r->log->cpu_s, r->log->seconds));
     json_out_object_end(&j);
-    json_out_key(&j, "definitions");
-    json_out_object(&j);
+    json_out_member_object(&j, "definitions");
     for (size_t i = 0; i < N_ROWS; i++)
         json_out_member_str(&j, rows[i].key, rows[i].meaning);
     json_out_object_end(&j);

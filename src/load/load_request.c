@@ -65,8 +65,7 @@ static void put_generate(struct json_out *j, const struct load_target *t, enum l
                          const char *turns, const char *prompt, uint32_t max_tokens)
 {
     if (kind == LOAD_CHAT) {
-        json_out_key(j, "messages");
-        json_out_array(j);
+        json_out_member_array(j, "messages");
         buf_puts(j->b, turns);
         json_out_object(j);
         json_out_member_str(j, "role", "user");
@@ -76,17 +75,14 @@ static void put_generate(struct json_out *j, const struct load_target *t, enum l
     } else {
         json_out_member_str(j, "prompt", prompt);
     }
-    json_out_key(j, "stream");
-    json_out_bool(j, true);
+    json_out_member_bool(j, "stream", true);
     if (t->api == LOAD_OLLAMA) {
-        json_out_key(j, "options");
-        json_out_object(j);
+        json_out_member_object(j, "options");
         json_out_member_uint(j, "num_predict", max_tokens);
         json_out_object_end(j);
     } else {
         json_out_member_uint(j, "max_tokens", max_tokens);
-        json_out_key(j, "stream_options");
-        json_out_raw(j, "{\"include_usage\":true}", 22);
+        json_out_member_raw(j, "stream_options", "{\"include_usage\":true}", 22);
     }
     if (t->extra && t->extra[0]) {
         buf_putc(j->b, ',');
@@ -106,8 +102,7 @@ static void put_body(struct buf *b, const struct load_target *t, const struct lo
         json_out_member_str(&j, "input", prompt);
     } else if (p->kind == LOAD_ASK) {
         json_out_member_str(&j, "text", prompt);
-        json_out_key(&j, "stream");
-        json_out_bool(&j, true);
+        json_out_member_bool(&j, "stream", true);
     } else {
         put_generate(&j, t, p->kind, turns, prompt, max_tokens);
     }

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/order.h"
 #include "base/quantile.h"
+#include "base/room.h"
 #include "load/load_arrivals.h"
 
 static const char *const names[LOAD_OUTCOMES] = {
@@ -39,14 +40,8 @@ void load_log_fini(struct load_log *l)
 
 size_t load_log_add(struct load_log *l)
 {
-    if (l->n == l->cap) {
-        size_t cap = l->cap ? 2 * l->cap : 1024;
-        struct load_record *more = mem_realloc(l->records, cap * sizeof(*more));
-        if (!more)
-            return SIZE_MAX;
-        l->records = more;
-        l->cap = cap;
-    }
+    if (!room_make(&l->records, &l->cap, l->n, sizeof(*l->records), 1024))
+        return SIZE_MAX;
     l->records[l->n] = (struct load_record){.outcome = LOAD_UNFINISHED};
     return l->n++;
 }
@@ -61,14 +56,8 @@ void load_log_gap(struct load_log *l, uint64_t ns)
             l->gaps[at] = ms;
         return;
     }
-    if (l->n_gaps == l->cap_gaps) {
-        size_t cap = l->cap_gaps ? 2 * l->cap_gaps : 4096;
-        double *more = mem_realloc(l->gaps, cap * sizeof(*more));
-        if (!more)
-            return;
-        l->gaps = more;
-        l->cap_gaps = cap;
-    }
+    if (!room_make(&l->gaps, &l->cap_gaps, l->n_gaps, sizeof(*l->gaps), 4096))
+        return;
     l->gaps[l->n_gaps++] = ms;
 }
 

@@ -1,7 +1,6 @@
 /* decoder.c - loading: tiles the tensors of a model file, converts vectors, reserves scratch. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "kernels/tiles.h"

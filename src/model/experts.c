@@ -1,7 +1,6 @@
 /* experts.c - see experts.h. */
 #include "model/experts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int experts_plan(struct plan *p, struct linear *router, struct expert *list, uint32_t n, int layer,

@@ -1,7 +1,6 @@
 /* mqtt_topic.c - see mqtt_topic.h. */
 #include "mqtt/mqtt_topic.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "base/utf8.h"

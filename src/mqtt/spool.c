@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/rd.h"
 
 #define FILE_MAGIC "SHOALSP1"
 #define RECORD_MAGIC 0x31525053u          /* "SPR1" */

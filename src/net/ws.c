@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>

@@ -2,7 +2,6 @@
 #include "pipeline/pipeline_answer.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "pipeline/graph/graph_kind.h"

@@ -1,8 +1,6 @@
 /* pipeline_report.c - see pipeline_report.h. */
 #include "pipeline/pipeline_report.h"
 
-#include <string.h>
-
 #include "wire/value_json.h"
 #include "pipeline/graph/graph_kind.h"
 
@@ -30,12 +28,9 @@ static void put_step(struct json_out *j, const struct pipeline_report_step *s)
         json_out_member_num(j, "start_ms", ms(s->start_ns));
         json_out_member_num(j, "ms", ms(s->ns));
     }
-    json_out_key(j, "degraded");
-    json_out_bool(j, s->degraded);
-    if (s->late) {
-        json_out_key(j, "timeout");
-        json_out_bool(j, true);
-    }
+    json_out_member_bool(j, "degraded", s->degraded);
+    if (s->late)
+        json_out_member_bool(j, "timeout", true);
     if (s->why[0])
         json_out_member_str(j, "error", s->why);
     if (s->n_items > 0)
@@ -52,15 +47,13 @@ void pipeline_report_json(struct json_out *j, const struct pipeline_report *r, b
     json_out_member_str(j, "flow", r->flow);
     json_out_key(j, "output");
     value_json_put(j, &r->output);
-    json_out_key(j, "degraded");
-    json_out_bool(j, r->degraded);
+    json_out_member_bool(j, "degraded", r->degraded);
     json_out_member_num(j, "total_ms", ms(r->total_ns));
     if (r->budget_ns > 0)
         json_out_member_num(j, "budget_ms", ms(r->budget_ns));
     if (!explain)
         return;
-    json_out_key(j, "steps");
-    json_out_array(j);
+    json_out_member_array(j, "steps");
     for (uint32_t i = 0; i < r->n_steps; i++)
         put_step(j, &r->steps[i]);
     json_out_array_end(j);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "engine/estimate.h"
 #include "flow/flow.h"
 #include "host/registry.h"
 #include "router/router_estimate.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "flow/routing.h"
 #include "flow/flow_run.h"
 #include "pipeline/graph/graph_kind.h"
 #include "pipeline/pipeline_answer.h"

@@ -1,10 +1,9 @@
 /* chunk.c - see chunk.h. */
 #include "store/chunk.h"
 
-#include <string.h>
-
 #include "base/ascii.h"
 #include "base/mem.h"
+#include "base/room.h"
 
 #define MAX_TOKENS 160u
 #define MAX_CHUNKS 1000000u
@@ -60,14 +59,8 @@ static bool ends_sentence(const char *text, size_t n, size_t end)
 /* False: out of memory. */
 static bool add_word(struct cutter *c, const char *text, size_t n, size_t at, size_t bytes)
 {
-    if (c->n_words == c->cap_words) {
-        size_t cap = c->cap_words ? 2 * c->cap_words : 1024;
-        void *more = mem_realloc(c->words, cap * sizeof(*c->words));
-        if (!more)
-            return false;
-        c->words = more;
-        c->cap_words = cap;
-    }
+    if (!room_make(&c->words, &c->cap_words, c->n_words, sizeof(*c->words), 1024))
+        return false;
     uint32_t tokens =
         c->o->count ? c->o->count(c->o->ctx, text + at, bytes) : chunk_guess(text + at, bytes);
     c->words[c->n_words++] = (struct word){.at = (uint32_t)at,
@@ -145,14 +138,8 @@ static int add_chunk(struct cutter *c, size_t from, size_t to, uint32_t tokens, 
     const struct word *first = &c->words[from], *last = &c->words[to - 1];
     if (c->n == (c->o->max_chunks ? c->o->max_chunks : MAX_CHUNKS))
         return err_set(e, SHOAL_ELIMIT, "the document has more than %u passages: split it", c->n);
-    if (c->n == c->cap) {
-        uint32_t cap = c->cap ? 2 * c->cap : 64;
-        void *more = mem_realloc(c->list, cap * sizeof(*c->list));
-        if (!more)
-            return err_set(e, SHOAL_ENOMEM, "out of memory for passages");
-        c->list = more;
-        c->cap = cap;
-    }
+    if (!room_make32(&c->list, &c->cap, c->n, sizeof(*c->list), 64))
+        return err_set(e, SHOAL_ENOMEM, "out of memory for passages");
     c->list[c->n++] = (struct chunk){.heading = base + s->heading_at,
                                      .heading_bytes = s->heading_bytes,
                                      .ref = base + s->ref_at,

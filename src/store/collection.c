@@ -1,7 +1,6 @@
 /* collection.c - see collection.h. */
 #include "store/collection.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

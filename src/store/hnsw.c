@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/room.h"
 
 #define BUILD_BREADTH 128u
 #define SLAB_NODES 4096u
@@ -445,14 +446,8 @@ int hnsw_plan(const struct hnsw *h, uint64_t key, struct hnsw_plan *p, struct er
 
 static bool add_slab(struct hnsw *h)
 {
-    if (h->n_slabs == h->cap_slabs) {
-        uint32_t cap = h->cap_slabs ? 2 * h->cap_slabs : 8;
-        void *more = mem_realloc(h->slabs, cap * sizeof(*h->slabs));
-        if (!more)
-            return false;
-        h->slabs = more;
-        h->cap_slabs = cap;
-    }
+    if (!room_make32(&h->slabs, &h->cap_slabs, h->n_slabs, sizeof(*h->slabs), 8))
+        return false;
     struct slab *s = mem_zalloc(sizeof(*s));
     if (!s)
         return false;

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/room.h"
 #include "base/thread/thread.h"
 #include "kernels/kern.h"
 #include "kernels/tiles.h"
@@ -178,14 +179,8 @@ void vectors_destroy(struct vectors *v)
 
 static bool add_slab(struct vectors *v)
 {
-    if (v->n_slabs == v->cap_slabs) {
-        size_t cap = v->cap_slabs ? 2 * v->cap_slabs : 8;
-        void *more = mem_realloc(v->slabs, cap * sizeof(struct slab *));
-        if (!more)
-            return false;
-        v->slabs = more;
-        v->cap_slabs = cap;
-    }
+    if (!room_make(&v->slabs, &v->cap_slabs, v->n_slabs, sizeof(*v->slabs), 8))
+        return false;
     struct slab *s = mem_zalloc(sizeof(*s));
     if (s) {
         s->rows = mem_aligned((size_t)SLAB_ROWS * v->n_cols * sizeof(float));

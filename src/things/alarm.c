@@ -53,10 +53,8 @@ static void put_evidence(struct json_out *j, const struct alarm_evidence *v)
     json_out_member_str(j, "severity", severities[v->severity]);
     json_out_member_num(j, "value", v->value);
     json_out_member_num(j, "before", v->before);
-    json_out_key(j, "since_ms");
-    json_out_int(j, v->since_ms);
-    json_out_key(j, "seen_ms");
-    json_out_int(j, v->seen_ms);
+    json_out_member_int(j, "since_ms", v->since_ms);
+    json_out_member_int(j, "seen_ms", v->seen_ms);
     json_out_object_end(j);
 }
 
@@ -83,36 +81,29 @@ void alarm_json(struct json_out *j, const struct alarm_event *e)
     json_out_member_str(j, "severity", severities[e->severity]);
     json_out_member_str(j, "machine", e->machine);
     json_out_member_str(j, "machine_title", e->machine_title);
-    json_out_key(j, "channels");
-    json_out_array(j);
+    json_out_member_array(j, "channels");
     for (uint32_t i = 0; i < e->n_channels; i++)
         put_channel(j, &e->channels[i]);
     json_out_array_end(j);
-    json_out_key(j, "evidence");
-    json_out_array(j);
+    json_out_member_array(j, "evidence");
     for (uint32_t i = 0; i < e->n_evidence; i++)
         put_evidence(j, &e->evidence[i]);
     json_out_array_end(j);
     json_out_member_num(j, "score", e->score);
     json_out_member_str(j, "detector", detector_name(e->kind));
     json_out_member_num(j, "limit", e->limit);
-    json_out_key(j, "learning");
-    json_out_bool(j, e->learned > 0);
+    json_out_member_bool(j, "learning", e->learned > 0);
     if (e->learned > 0)
         json_out_member_uint(j, "learned", e->learned);
-    json_out_key(j, "since_ms");
-    json_out_int(j, e->since_ms);
-    json_out_key(j, "raised_ms");
-    json_out_int(j, e->raised_ms);
-    json_out_key(j, "changed_ms");
-    json_out_int(j, e->changed_ms);
+    json_out_member_int(j, "since_ms", e->since_ms);
+    json_out_member_int(j, "raised_ms", e->raised_ms);
+    json_out_member_int(j, "changed_ms", e->changed_ms);
     json_out_key(j, "cleared_ms");
     if (e->cleared_ms)
         json_out_int(j, e->cleared_ms);
     else
         json_out_null(j);
-    json_out_key(j, "acknowledged");
-    json_out_bool(j, e->acknowledged);
+    json_out_member_bool(j, "acknowledged", e->acknowledged);
     json_out_member_str(j, "acknowledged_by", e->acknowledged_by);
     json_out_member_str(j, "text", e->text);
     if (e->passage) {

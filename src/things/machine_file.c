@@ -137,8 +137,7 @@ int machine_file_fit(struct machine_file **out, const struct machine_file_rows *
 
 static void put_tails(struct json_out *j, const struct tail *t, uint32_t n)
 {
-    json_out_key(j, "tails");
-    json_out_array(j);
+    json_out_member_array(j, "tails");
     for (uint32_t i = 0; i < n; i++) {
         json_out_array(j);
         json_out_num(j, t[i].from);
@@ -170,8 +169,7 @@ static void put_profile(struct json_out *j, const char *name, const struct profi
     json_out_member_uint(j, "rows", p->n);
     put_tails(j, p->tails, CHANNEL_N_STATS);
     if (p->daily) {
-        json_out_key(j, "day");
-        json_out_array(j);
+        json_out_member_array(j, "day");
         for (uint32_t i = 0; i < CHANNEL_DAY_BINS; i++)
             json_out_float(j, p->day[i]);
         json_out_array_end(j);
@@ -185,16 +183,13 @@ void machine_file_write(const struct machine_file *m, struct buf *out)
     json_out_object(&j);
     json_out_member_str(&j, "type", TYPE);
     json_out_member_uint(&j, "version", VERSION);
-    json_out_key(&j, "channels");
-    json_out_array(&j);
+    json_out_member_array(&j, "channels");
     for (uint32_t i = 0; i < m->n; i++)
         put_profile(&j, m->names[i], &m->profiles[i]);
     json_out_array_end(&j);
     if (m->joint) {
-        json_out_key(&j, "joint");
-        json_out_object(&j);
-        json_out_key(&j, "inverse");
-        json_out_array(&j);
+        json_out_member_object(&j, "joint");
+        json_out_member_array(&j, "inverse");
         for (size_t i = 0; i < (size_t)m->n * m->n; i++)
             json_out_num(&j, joint_inverse(m->joint)[i]);
         json_out_array_end(&j);

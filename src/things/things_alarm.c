@@ -1,7 +1,6 @@
 /* things_alarm.c - the life of an alarm: raised, worsened, acknowledged, cleared. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/mem.h"

@@ -10,14 +10,12 @@ static double ms(uint64_t ns)
 
 static void put_ms(struct json_out *j, const char *key, uint64_t ns)
 {
-    json_out_key(j, key);
-    json_out_rounded(j, ms(ns), 3);
+    json_out_member_rounded(j, key, ms(ns), 3);
 }
 
 static void put_notes(struct json_out *j, const struct trace_note *n)
 {
-    json_out_key(j, "attributes");
-    json_out_object(j);
+    json_out_member_object(j, "attributes");
     for (; n; n = n->next) {
         json_out_key(j, n->key);
         if (n->text)
@@ -42,8 +40,7 @@ static void put_span(struct json_out *j, const struct trace_view *v, const struc
     json_out_member_str(j, "name", s->name);
     put_ms(j, "start_ms", s->start_ns - v->spans[TRACE_ROOT].start_ns);
     put_ms(j, "took_ms", s->end_ns - s->start_ns);
-    json_out_key(j, "failed");
-    json_out_bool(j, s->failed);
+    json_out_member_bool(j, "failed", s->failed);
     put_notes(j, s->notes);
     json_out_object_end(j);
 }
@@ -61,15 +58,12 @@ void trace_json(struct json_out *j, struct trace *t, bool spans)
     json_out_member_str(j, "name", root->name);
     json_out_member_uint(j, "began_unix_ms", (root->start_ns + v.unix_ns) / 1000000u);
     put_ms(j, "took_ms", root->end_ns - root->start_ns);
-    json_out_key(j, "failed");
-    json_out_bool(j, root->failed);
-    json_out_key(j, "sampled");
-    json_out_bool(j, v.from.sampled);
+    json_out_member_bool(j, "failed", root->failed);
+    json_out_member_bool(j, "sampled", v.from.sampled);
     if (v.n_left_out)
         json_out_member_uint(j, "spans_left_out", v.n_left_out);
     if (spans) {
-        json_out_key(j, "spans");
-        json_out_array(j);
+        json_out_member_array(j, "spans");
         for (uint32_t i = 0; i < v.n_spans; i++)
             put_span(j, &v, &v.spans[i]);
         json_out_array_end(j);

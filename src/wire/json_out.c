@@ -376,10 +376,34 @@ void json_out_null(struct json_out *j)
     buf_puts(j->b, "null");
 }
 
+void json_out_member_object(struct json_out *j, const char *key)
+{
+    json_out_key(j, key);
+    json_out_object(j);
+}
+
+void json_out_member_array(struct json_out *j, const char *key)
+{
+    json_out_key(j, key);
+    json_out_array(j);
+}
+
 void json_out_member_str(struct json_out *j, const char *key, const char *s)
 {
     json_out_key(j, key);
     json_out_str(j, s);
+}
+
+void json_out_member_strn(struct json_out *j, const char *key, const char *s, size_t n)
+{
+    json_out_key(j, key);
+    json_out_strn(j, s, n);
+}
+
+void json_out_member_int(struct json_out *j, const char *key, int64_t v)
+{
+    json_out_key(j, key);
+    json_out_int(j, v);
 }
 
 void json_out_member_uint(struct json_out *j, const char *key, uint64_t v)
@@ -392,4 +416,34 @@ void json_out_member_num(struct json_out *j, const char *key, double v)
 {
     json_out_key(j, key);
     json_out_num(j, v);
+}
+
+void json_out_member_rounded(struct json_out *j, const char *key, double v, int decimals)
+{
+    json_out_key(j, key);
+    json_out_rounded(j, v, decimals);
+}
+
+void json_out_member_float(struct json_out *j, const char *key, float v)
+{
+    json_out_key(j, key);
+    json_out_float(j, v);
+}
+
+void json_out_member_bool(struct json_out *j, const char *key, bool v)
+{
+    json_out_key(j, key);
+    json_out_bool(j, v);
+}
+
+void json_out_member_null(struct json_out *j, const char *key)
+{
+    json_out_key(j, key);
+    json_out_null(j);
+}
+
+void json_out_member_raw(struct json_out *j, const char *key, const char *p, size_t n)
+{
+    json_out_key(j, key);
+    json_out_raw(j, p, n);
 }

@@ -37,9 +37,18 @@ void json_out_null(struct json_out *j);
 /* A value that is JSON already. */
 void json_out_raw(struct json_out *j, const char *p, size_t n);
 
-/* A member of an object: its key and its value. */
+/* A member of an object: its key and its value, or the beginning of its value. */
+void json_out_member_object(struct json_out *j, const char *key);
+void json_out_member_array(struct json_out *j, const char *key);
 void json_out_member_str(struct json_out *j, const char *key, const char *s);
+void json_out_member_strn(struct json_out *j, const char *key, const char *s, size_t n);
+void json_out_member_int(struct json_out *j, const char *key, int64_t v);
 void json_out_member_uint(struct json_out *j, const char *key, uint64_t v);
 void json_out_member_num(struct json_out *j, const char *key, double v);
+void json_out_member_rounded(struct json_out *j, const char *key, double v, int decimals);
+void json_out_member_float(struct json_out *j, const char *key, float v);
+void json_out_member_bool(struct json_out *j, const char *key, bool v);
+void json_out_member_null(struct json_out *j, const char *key);
+void json_out_member_raw(struct json_out *j, const char *key, const char *p, size_t n);
 
 #endif

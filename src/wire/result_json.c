@@ -4,18 +4,13 @@
 static void put_labels(struct json_out *j, const struct shoal_result *r, uint32_t top)
 {
     uint32_t n = top && top < r->n_labels ? top : r->n_labels;
-    json_out_key(j, "label");
-    json_out_str(j, r->label);
-    json_out_key(j, "confidence");
-    json_out_float(j, r->confidence);
-    json_out_key(j, "labels");
-    json_out_array(j);
+    json_out_member_str(j, "label", r->label);
+    json_out_member_float(j, "confidence", r->confidence);
+    json_out_member_array(j, "labels");
     for (uint32_t i = 0; i < n; i++) {
         json_out_object(j);
-        json_out_key(j, "label");
-        json_out_str(j, r->labels[i].name);
-        json_out_key(j, "score");
-        json_out_float(j, r->labels[i].score);
+        json_out_member_str(j, "label", r->labels[i].name);
+        json_out_member_float(j, "score", r->labels[i].score);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -24,23 +19,16 @@ static void put_labels(struct json_out *j, const struct shoal_result *r, uint32_
 static void put_spans(struct json_out *j, const char *key, const struct shoal_result *r,
                       const char *text)
 {
-    json_out_key(j, key);
-    json_out_array(j);
+    json_out_member_array(j, key);
     for (uint32_t i = 0; i < r->n_spans; i++) {
         const struct shoal_span *s = &r->spans[i];
         json_out_object(j);
-        if (s->label) {
-            json_out_key(j, "label");
-            json_out_str(j, s->label);
-        }
-        json_out_key(j, "text");
-        json_out_strn(j, text + s->start, s->end - s->start);
-        json_out_key(j, "start");
-        json_out_uint(j, s->start_char);
-        json_out_key(j, "end");
-        json_out_uint(j, s->end_char);
-        json_out_key(j, "score");
-        json_out_float(j, s->score);
+        if (s->label)
+            json_out_member_str(j, "label", s->label);
+        json_out_member_strn(j, "text", text + s->start, s->end - s->start);
+        json_out_member_uint(j, "start", s->start_char);
+        json_out_member_uint(j, "end", s->end_char);
+        json_out_member_float(j, "score", s->score);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -49,12 +37,10 @@ static void put_spans(struct json_out *j, const char *key, const struct shoal_re
 static void put_values(struct json_out *j, const struct shoal_result *r)
 {
     if (r->n_values == 1) {
-        json_out_key(j, "score");
-        json_out_num(j, r->values[0]);
+        json_out_member_num(j, "score", r->values[0]);
         return;
     }
-    json_out_key(j, "scores");
-    json_out_array(j);
+    json_out_member_array(j, "scores");
     for (uint32_t i = 0; i < r->n_values; i++)
         json_out_num(j, r->values[i]);
     json_out_array_end(j);
@@ -71,8 +57,7 @@ void result_json_answer(struct json_out *j, const struct shoal_result *r, const 
         put_spans(j, "spans", r, text);
         break;
     case SHOAL_KIND_EMBED:
-        json_out_key(j, "embedding");
-        json_out_array(j);
+        json_out_member_array(j, "embedding");
         for (uint32_t i = 0; i < r->n_dims; i++)
             json_out_float(j, r->vector[i]);
         json_out_array_end(j);
@@ -82,20 +67,16 @@ void result_json_answer(struct json_out *j, const struct shoal_result *r, const 
         put_values(j, r);
         break;
     case SHOAL_KIND_SUMMARIZE:
-        json_out_key(j, "summary");
-        json_out_strn(j, r->text, r->text_bytes);
+        json_out_member_strn(j, "summary", r->text, r->text_bytes);
         if (r->n_spans > 0)
             put_spans(j, "sentences", r, text);
         break;
     case SHOAL_KIND_TRANSCRIBE:
-        json_out_key(j, "text");
-        json_out_strn(j, r->text, r->text_bytes);
+        json_out_member_strn(j, "text", r->text, r->text_bytes);
         break;
     case SHOAL_KIND_SPEAK: /* its sound is no JSON */
-        json_out_key(j, "samples");
-        json_out_uint(j, r->n_samples);
-        json_out_key(j, "sample_rate");
-        json_out_uint(j, r->sample_rate);
+        json_out_member_uint(j, "samples", r->n_samples);
+        json_out_member_uint(j, "sample_rate", r->sample_rate);
         break;
     case SHOAL_KIND_GENERATE:
         break;
@@ -104,20 +85,12 @@ void result_json_answer(struct json_out *j, const struct shoal_result *r, const 
 
 void result_json_cost(struct json_out *j, const struct shoal_result *r)
 {
-    if (r->n_tokens > 0) {
-        json_out_key(j, "tokens");
-        json_out_uint(j, r->n_tokens);
-    }
-    if (r->truncated) {
-        json_out_key(j, "truncated");
-        json_out_bool(j, true);
-    }
-    json_out_key(j, "batch");
-    json_out_uint(j, r->batch);
-    json_out_key(j, "queue_ms");
-    json_out_num(j, (double)r->queue_ns / 1e6);
-    json_out_key(j, "run_ms");
-    json_out_num(j, (double)r->run_ns / 1e6);
-    json_out_key(j, "total_ms");
-    json_out_num(j, (double)r->total_ns / 1e6);
+    if (r->n_tokens > 0)
+        json_out_member_uint(j, "tokens", r->n_tokens);
+    if (r->truncated)
+        json_out_member_bool(j, "truncated", true);
+    json_out_member_uint(j, "batch", r->batch);
+    json_out_member_num(j, "queue_ms", (double)r->queue_ns / 1e6);
+    json_out_member_num(j, "run_ms", (double)r->run_ns / 1e6);
+    json_out_member_num(j, "total_ms", (double)r->total_ns / 1e6);
 }

@@ -151,30 +151,25 @@ void wyoming_put(struct buf *out, const char *type, const char *data, size_t n, 
 void wyoming_put_artifact(struct json_out *j, const char *name, const char *description)
 {
     json_out_member_str(j, "name", name);
-    json_out_key(j, "attribution");
-    json_out_object(j);
+    json_out_member_object(j, "attribution");
     json_out_member_str(j, "name", "Shoal");
     json_out_member_str(j, "url", "");
     json_out_object_end(j);
-    json_out_key(j, "installed");
-    json_out_bool(j, true);
+    json_out_member_bool(j, "installed", true);
     json_out_member_str(j, "description", description);
     json_out_member_str(j, "version", SHOAL_VERSION);
 }
 
 void wyoming_put_wake(struct json_out *j, const char *word)
 {
-    json_out_key(j, "wake");
-    json_out_array(j);
+    json_out_member_array(j, "wake");
     if (word) {
         json_out_object(j);
         wyoming_put_artifact(j, "shoal", "wake word");
-        json_out_key(j, "models");
-        json_out_array(j);
+        json_out_member_array(j, "models");
         json_out_object(j);
         wyoming_put_artifact(j, word, "wake word");
-        json_out_key(j, "languages");
-        json_out_array(j);
+        json_out_member_array(j, "languages");
         json_out_str(j, "en");
         json_out_array_end(j);
         json_out_member_str(j, "phrase", word);

@@ -126,6 +126,20 @@ const char *yaml_in_scalar(const yaml_node_t *v)
     return v->type == YAML_SCALAR_NODE ? (const char *)v->data.scalar.value : NULL;
 }
 
+const yaml_node_t *yaml_in_find(struct yaml_in *r, const yaml_node_t *map, const char *name)
+{
+    if (map->type != YAML_MAPPING_NODE)
+        return NULL;
+    for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top;
+         p++) {
+        const yaml_node_t *key = yaml_document_get_node(r->doc, p->key);
+        const char *text = key ? yaml_in_scalar(key) : NULL;
+        if (text && strcmp(text, name) == 0)
+            return yaml_document_get_node(r->doc, p->value);
+    }
+    return NULL;
+}
+
 struct unit {
     const char *name;
     double factor;

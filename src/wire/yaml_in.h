@@ -77,6 +77,8 @@ SHOAL_MUST_CHECK int yaml_in_map(struct yaml_in *r, yaml_node_t *map,
 /* Calls fn for each item of a list; a single value counts as a list of one. */
 SHOAL_MUST_CHECK int yaml_in_each(struct yaml_in *r, yaml_node_t *list, const char *name,
                                   yaml_in_fn fn);
+/* The value of a key of a map; NULL: the node is no map, or has no such key. */
+const yaml_node_t *yaml_in_find(struct yaml_in *r, const yaml_node_t *map, const char *name);
 /* The text of a scalar, borrowed; NULL for a list or map. */
 const char *yaml_in_scalar(const yaml_node_t *v);
 /* Fills the error with the position of a node; returns SHOAL_EFORMAT. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "net/grpc_frame.h"
 #include "gateway/grpc/grpc_read.h"

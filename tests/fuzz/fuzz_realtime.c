@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/api_key.h"
+#include "gateway/call/api_key.h"
 #include "gateway/realtime/realtime_items.h"
 #include "gateway/realtime/realtime_read.h"
 #include "support/fuzz_note.h"

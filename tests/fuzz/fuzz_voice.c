@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "support/fuzz_note.h"
-#include "gateway/voice_ws.h"
+#include "gateway/ws/voice_ws.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

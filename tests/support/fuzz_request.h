@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "cluster/messages/request_pb.h"
 #include "support/fuzz_note.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 static inline void fuzz_request(const struct request *r, int rc, const struct fields_error *e)
 {

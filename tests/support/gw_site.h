@@ -12,9 +12,9 @@
 #include "apps/home/ask/ask_pack.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
-#include "gateway/door.h"
+#include "gateway/call/door.h"
 #include "gateway/grpc/health.h"
-#include "gateway/routes.h"
+#include "gateway/server/routes.h"
 #include "host/prompt_cache.h"
 #include "net/peers.h"
 

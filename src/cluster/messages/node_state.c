@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cluster/control/desired.h"
+#include "engine/estimate.h"
 #include "wire/pb.h"
 
 #define RECENT_NS 10000000000u

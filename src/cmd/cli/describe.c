@@ -20,9 +20,9 @@ struct form {
 /* Calls fn for every option of a page, the general options last. */
 static void each_option(const struct opts_page *page, void (*fn)(const struct opts_def *d))
 {
-    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
-        for (size_t i = 0; i < page->groups[g].n_defs; i++)
-            fn(&page->groups[g].defs[i]);
+    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g]; g++)
+        for (size_t i = 0; i < page->groups[g]->n_defs; i++)
+            fn(&page->groups[g]->defs[i]);
     for (size_t i = 0; i < opts_common.n_defs; i++)
         fn(&opts_common.defs[i]);
 }
@@ -378,9 +378,9 @@ static void fish_option(const struct opts_page *page, const struct opts_def *d)
 
 static void fish_page(const struct opts_page *page)
 {
-    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
-        for (size_t i = 0; i < page->groups[g].n_defs; i++)
-            fish_option(page, &page->groups[g].defs[i]);
+    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g]; g++)
+        for (size_t i = 0; i < page->groups[g]->n_defs; i++)
+            fish_option(page, &page->groups[g]->defs[i]);
     for (size_t i = 0; i < opts_common.n_defs; i++)
         fish_option(page, &opts_common.defs[i]);
     if (is_file(page->arguments)) {
@@ -494,10 +494,10 @@ static void man_page(const struct opts_page *page)
     roff_paragraphs(page->summary);
     if (page->details)
         roff_paragraphs(page->details);
-    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++) {
-        printf(".SS \"%s\"\n", page->groups[g].title);
-        for (size_t i = 0; i < page->groups[g].n_defs; i++)
-            man_option(&page->groups[g].defs[i]);
+    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g]; g++) {
+        printf(".SS \"%s\"\n", page->groups[g]->title);
+        for (size_t i = 0; i < page->groups[g]->n_defs; i++)
+            man_option(&page->groups[g]->defs[i]);
     }
     if (page->examples) {
         puts(".SS \"Examples\"\n.nf");

@@ -26,7 +26,7 @@ static const struct opts_def common_defs[] = {
     {"log-format", 0, OPTS_CHOICE, "logfmt|json", "logfmt", 0, 0, "format of log messages"},
     {"help", 'h', OPTS_FLAG, NULL, NULL, 0, 0, "show this help"},
 };
-const struct opts_group opts_common = OPTS_GROUP("General", common_defs);
+const struct opts_group opts_common = OPTS_GROUP_INIT("General", common_defs);
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
@@ -185,8 +185,8 @@ static void print_help(const struct opts_page *page)
            page->arguments[0] ? " " : "", page->arguments);
     if (page->details)
         printf("\n%s\n", page->details);
-    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
-        help_group(&page->groups[g]);
+    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g]; g++)
+        help_group(page->groups[g]);
     help_group(&opts_common);
     if (page->examples)
         printf("\nExamples:\n%s", page->examples);
@@ -292,8 +292,8 @@ enum opts_outcome opts_parse(struct opts *o, const struct opts_page *page, int a
 {
     memset(o, 0, sizeof(*o));
     o->page = page;
-    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
-        add_group(o, &page->groups[g]);
+    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g]; g++)
+        add_group(o, page->groups[g]);
     add_group(o, &opts_common);
     o->args = mem_zalloc_n((size_t)argc + 1, sizeof(*o->args));
     if (!o->args) {

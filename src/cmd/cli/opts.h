@@ -38,10 +38,12 @@ struct opts_group {
     const struct opts_def *defs;
     size_t n_defs;
 };
-#define OPTS_GROUP(title, defs)                                                                    \
+#define OPTS_GROUP_INIT(title, defs)                                                               \
     {                                                                                              \
         (title), (defs), sizeof(defs) / sizeof((defs)[0])                                          \
     }
+/* One of a page's groups; those of others are named by their address. */
+#define OPTS_GROUP(title, defs) &(const struct opts_group)OPTS_GROUP_INIT(title, defs)
 
 /* Options that every command has. */
 extern const struct opts_group opts_common;
@@ -54,10 +56,10 @@ struct opts_page {
     const char *command;   /* "generate", "model show" */
     const char *arguments; /* "[PROMPT]", or "" */
     uint32_t min_args, max_args;
-    const char *summary;                       /* one sentence */
-    const char *details;                       /* paragraphs below the usage, or NULL */
-    struct opts_group groups[OPTS_MAX_GROUPS]; /* ends at the first without a title */
-    const char *examples;                      /* indented lines */
+    const char *summary;                              /* one sentence */
+    const char *details;                              /* paragraphs below the usage, or NULL */
+    const struct opts_group *groups[OPTS_MAX_GROUPS]; /* ends at the first NULL */
+    const char *examples;                             /* indented lines */
 };
 
 struct opts_value {

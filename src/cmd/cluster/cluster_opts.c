@@ -21,7 +21,7 @@ static const struct opts_def defs[] = {
      "$SHOAL_CERTS, or no TLS"},
     {"timeout", 0, OPTS_UINT, "S", "5", 1, 600, "seconds to wait for a server"},
 };
-const struct opts_group cluster_opts_nats = OPTS_GROUP("Connection", defs);
+const struct opts_group cluster_opts_nats = OPTS_GROUP_INIT("Connection", defs);
 
 static const char *or_else(const char *s, const char *fallback)
 {

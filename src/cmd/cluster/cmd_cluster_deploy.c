@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/mem.h"
 #include "base/plural.h"
 #include "cluster/control/desired.h"
 #include "cluster/controller/controller_input.h"
@@ -79,7 +78,7 @@ static const struct opts_page page = {
         "after --wait, or a\npinned node does not have it; without --wait: a pinned node is "
         "not heard.",
     .groups = {OPTS_GROUP("Model", defs), OPTS_GROUP("Placement", place_defs),
-               OPTS_GROUP("Output", out_defs)},
+               OPTS_GROUP("Output", out_defs), &cluster_opts_nats},
     .examples =
         "  shoal cluster deploy reply --replicas 2 --wait 60\n"
         "  shoal cluster deploy story --file stories15M.gguf --min 1 --max 4 --budget 800\n"
@@ -96,7 +95,7 @@ static const struct opts_page remove_page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Removes a model from the shoal; running requests are finished.",
-    .groups = {OPTS_GROUP("Options", remove_defs)},
+    .groups = {OPTS_GROUP("Options", remove_defs), &cluster_opts_nats},
     .examples = "  shoal cluster remove story\n",
 };
 
@@ -366,40 +365,30 @@ static int print_model(const struct opts *o, const struct desired *d, bool waite
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "model");
-        json_out_str(&j, m->name);
-        json_out_key(&j, "sha256");
-        json_out_str(&j, hex);
-        json_out_key(&j, "version");
-        json_out_uint(&j, d->version);
-        json_out_key(&j, "replicas");
-        json_out_uint(&j, m->replicas_want);
-        if (waited) {
-            json_out_key(&j, "ready");
-            json_out_uint(&j, ready);
-        }
+        json_out_member_str(&j, "model", m->name);
+        json_out_member_str(&j, "sha256", hex);
+        json_out_member_uint(&j, "version", d->version);
+        json_out_member_uint(&j, "replicas", m->replicas_want);
+        if (waited)
+            json_out_member_uint(&j, "ready", ready);
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
         buf_printf(&b, "%s %.12s: %u to %u replica%s, %u wanted now\n", m->name, hex,
                    m->replicas_min, m->replicas_max, plural(m->replicas_max), m->replicas_want);
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 int cmd_cluster_deploy(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct deploy k = {0};
     struct cluster_site s;
     struct desired *d = NULL;
     struct opts o;
     uint32_t ready = 0;
     int rc;
-    p.groups[3] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     bool waits = opts_u32(&o, "wait") > 0, pins = opts_given(&o, "pin");
     k.o = &o;
@@ -437,12 +426,10 @@ static int take_out(void *ctx, struct desired *d, struct err *e)
 
 int cmd_cluster_remove(int argc, const char *const *argv)
 {
-    struct opts_page p = remove_page;
     struct cluster_site s;
     struct opts o;
     int rc;
-    p.groups[1] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &remove_page, argc, argv, &rc))
         return rc;
     rc = cluster_site_open(&s, &o, false);
     if (rc == CMD_OK)
@@ -453,8 +440,7 @@ int cmd_cluster_remove(int argc, const char *const *argv)
         struct json_out j = json_out_make(&b);
         if (opts_flag(&o, "json")) {
             json_out_object(&j);
-            json_out_key(&j, "removed");
-            json_out_str(&j, o.args[0]);
+            json_out_member_str(&j, "removed", o.args[0]);
             json_out_object_end(&j);
             buf_putc(&b, '\n');
         } else {

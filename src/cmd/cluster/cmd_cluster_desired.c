@@ -28,7 +28,7 @@ static const struct opts_page page = {
     .summary = "Shows the desired state: models, the nodes that hold them, rollouts, policy.",
     .details = "The state is in NATS.  Every member keeps the last one it saw in a file and uses "
                "it\nwhile NATS is down; --file shows such a file.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &cluster_opts_nats},
     .examples = "  shoal cluster desired\n"
                 "  shoal cluster desired --nats nats://10.0.0.1:4222 --json\n"
                 "  shoal cluster desired --file /var/lib/shoal/desired\n",
@@ -118,11 +118,9 @@ int cmd_cluster_desired(int argc, const char *const *argv)
 {
     struct desired *d = NULL;
     struct buf b;
-    struct opts_page p = page;
     struct opts o;
     int rc;
-    p.groups[1] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     rc = load(&d, &o);
     buf_init(&b, MAX_OUTPUT_BYTES);

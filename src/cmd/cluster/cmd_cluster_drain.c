@@ -1,5 +1,4 @@
 /* cmd_cluster_drain.c - shoal cluster drain and undrain: takes a node out of service and back. */
-#include <stdio.h>
 #include <string.h>
 
 #include "cluster/control/desired.h"
@@ -34,7 +33,7 @@ static const struct opts_page drain_page = {
                "new requests,\nand unloads a model when its last request is done.  Exit code 0: "
                "the node is empty and may be\nswitched off.  3: it is still draining; repeat "
                "'shoal cluster drain' to wait longer.",
-    .groups = {OPTS_GROUP("Options", drain_defs)},
+    .groups = {OPTS_GROUP("Options", drain_defs), &cluster_opts_nats},
     .examples = "  shoal cluster drain hub2\n"
                 "  shoal cluster drain hub2 --wait 0\n",
 };
@@ -44,7 +43,7 @@ static const struct opts_page undrain_page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Returns a drained node to service.",
-    .groups = {OPTS_GROUP("Options", undrain_defs)},
+    .groups = {OPTS_GROUP("Options", undrain_defs), &cluster_opts_nats},
     .examples = "  shoal cluster undrain hub2\n",
 };
 
@@ -101,16 +100,11 @@ static int print_left(const struct opts *o, const struct left *l)
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "node");
-        json_out_str(&j, o->args[0]);
-        json_out_key(&j, "empty");
-        json_out_bool(&j, l->empty);
-        json_out_key(&j, "heard");
-        json_out_bool(&j, l->heard);
-        json_out_key(&j, "models");
-        json_out_uint(&j, l->n_models);
-        json_out_key(&j, "requests");
-        json_out_uint(&j, l->n_requests);
+        json_out_member_str(&j, "node", o->args[0]);
+        json_out_member_bool(&j, "empty", l->empty);
+        json_out_member_bool(&j, "heard", l->heard);
+        json_out_member_uint(&j, "models", l->n_models);
+        json_out_member_uint(&j, "requests", l->n_requests);
         json_out_object_end(&j);
     } else if (l->empty) {
         buf_printf(&b, "%s is empty%s", o->args[0], l->heard ? "" : ": it is silent");
@@ -120,9 +114,7 @@ static int print_left(const struct opts *o, const struct left *l)
                    l->aside ? ", accepts no new ones" : "");
     }
     buf_putc(&b, '\n');
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 static int wait_empty(struct cluster_site *s)
@@ -170,12 +162,10 @@ static int check_heard(struct cluster_site *s)
 
 int cmd_cluster_drain(int argc, const char *const *argv)
 {
-    struct opts_page p = drain_page;
     struct cluster_site s;
     struct opts o;
     int rc;
-    p.groups[1] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &drain_page, argc, argv, &rc))
         return rc;
     struct mark m = {o.args[0], true};
     rc = cluster_site_open(&s, &o, true);
@@ -192,13 +182,11 @@ int cmd_cluster_drain(int argc, const char *const *argv)
 
 int cmd_cluster_undrain(int argc, const char *const *argv)
 {
-    struct opts_page p = undrain_page;
     struct cluster_site s;
     struct opts o;
     struct buf b;
     int rc;
-    p.groups[1] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &undrain_page, argc, argv, &rc))
         return rc;
     struct mark m = {o.args[0], false};
     rc = cluster_site_open(&s, &o, false);
@@ -209,8 +197,7 @@ int cmd_cluster_undrain(int argc, const char *const *argv)
         struct json_out j = json_out_make(&b);
         if (opts_flag(&o, "json")) {
             json_out_object(&j);
-            json_out_key(&j, "undrained");
-            json_out_str(&j, o.args[0]);
+            json_out_member_str(&j, "undrained", o.args[0]);
             json_out_object_end(&j);
         } else {
             buf_printf(&b, "%s is back in service", o.args[0]);

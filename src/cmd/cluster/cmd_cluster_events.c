@@ -1,7 +1,6 @@
 /* cmd_cluster_events.c - shoal cluster events: what happened in the shoal. */
 #include <poll.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cluster/control/bus.h"
 #include "cluster/control/control_json.h"
@@ -28,7 +27,7 @@ static const struct opts_page page = {
     .summary = "Shows the last events: nodes that joined and left, models, rollouts, failovers.",
     .details = "Events are kept in NATS for a week, or up to 64 MiB.  Times are those of the "
                "member's own clock.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &cluster_opts_nats},
     .examples = "  shoal cluster events\n"
                 "  shoal cluster events --follow --json --nats nats://10.0.0.1:4222\n",
 };
@@ -107,12 +106,10 @@ static int show(struct bus *b, const struct opts *o)
 
 int cmd_cluster_events(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct bus *b = NULL;
     struct opts o;
     int rc;
-    p.groups[1] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     rc = cluster_opts_connect(&b, &o, NULL);
     if (rc == CMD_OK)

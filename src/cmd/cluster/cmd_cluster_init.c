@@ -347,25 +347,20 @@ static void put_json(struct buf *b, const struct site *s)
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "cluster");
-    json_out_str(&j, s->conf.cluster);
-    json_out_key(&j, "servers");
-    json_out_array(&j);
+    json_out_member_str(&j, "cluster", s->conf.cluster);
+    json_out_member_array(&j, "servers");
     for (size_t i = 0; i < s->conf.n_servers; i++) {
         struct buf url;
         buf_init(&url, 512);
         put_url(&url, s, i);
         json_out_object(&j);
-        json_out_key(&j, "url");
-        json_out_str(&j, buf_str(&url));
-        json_out_key(&j, "dir");
-        json_out_str(&j, s->folder[i]);
+        json_out_member_str(&j, "url", buf_str(&url));
+        json_out_member_str(&j, "dir", s->folder[i]);
         json_out_object_end(&j);
         buf_fini(&url);
     }
     json_out_array_end(&j);
-    json_out_key(&j, "members");
-    json_out_array(&j);
+    json_out_member_array(&j, "members");
     for (size_t i = 0; i < s->n_members; i++) {
         json_out_object(&j);
         json_out_member_str(&j, "name", s->members[i].name);
@@ -373,8 +368,7 @@ static void put_json(struct buf *b, const struct site *s)
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
-    json_out_key(&j, "certs");
-    json_out_str(&j, s->admin);
+    json_out_member_str(&j, "certs", s->admin);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }

@@ -68,11 +68,5 @@ static int run(const struct opts *o)
 
 int cmd_cluster_join(int argc, const char *const *argv)
 {
-    struct opts o;
-    int rc;
-    if (!cmd_begin(&o, &page, argc, argv, &rc))
-        return rc;
-    rc = run(&o);
-    opts_fini(&o);
-    return rc;
+    return cmd_page(&page, argc, argv, run);
 }

@@ -6,7 +6,6 @@
 #include "cluster/control/desired.h"
 #include "cluster/controller/controller_input.h"
 #include "cluster/controller/controller_view.h"
-#include "cluster/messages/node_state.h"
 #include "cluster/placement/placement.h"
 #include "cmd/cluster/cluster_site.h"
 #include "cmd/cluster/cluster_opts.h"
@@ -34,7 +33,7 @@ static const struct opts_page page = {
     .details = "It reads the desired state, listens to the nodes, and plans with the controller's "
                "own code.\nSteps of one wave run together; the next wave starts when the nodes "
                "report the last one as done.\nExit code 3: some replica does not fit anywhere.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &cluster_opts_nats},
     .examples = "  shoal cluster plan\n"
                 "  shoal cluster plan --drain hub2\n"
                 "  shoal cluster plan --without hub1 --replicas reply=3 --json\n",
@@ -101,14 +100,12 @@ static void put_text(struct buf *b, const struct placement_plan *p,
 
 static void put_str(struct json_out *j, const char *key, const char *value)
 {
-    json_out_key(j, key);
-    json_out_str(j, value);
+    json_out_member_str(j, key, value);
 }
 
 static void put_uint(struct json_out *j, const char *key, uint64_t value)
 {
-    json_out_key(j, key);
-    json_out_uint(j, value);
+    json_out_member_uint(j, key, value);
 }
 
 static void put_json(struct buf *b, const struct placement_plan *p,
@@ -119,8 +116,7 @@ static void put_json(struct buf *b, const struct placement_plan *p,
     put_uint(&j, "nodes", in->n_nodes);
     put_uint(&j, "models", in->n_models);
     put_uint(&j, "moves", p->n_moves);
-    json_out_key(&j, "steps");
-    json_out_array(&j);
+    json_out_member_array(&j, "steps");
     for (size_t i = 0; i < p->n_steps; i++) {
         const struct placement_step *s = &p->steps[i];
         json_out_object(&j);
@@ -132,8 +128,7 @@ static void put_json(struct buf *b, const struct placement_plan *p,
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
-    json_out_key(&j, "gaps");
-    json_out_array(&j);
+    json_out_member_array(&j, "gaps");
     for (size_t i = 0; i < p->n_gaps; i++) {
         json_out_object(&j);
         put_str(&j, "model", in->models[p->gaps[i].model].name);
@@ -175,14 +170,12 @@ static int show(const struct opts *o, const struct desired *d, const struct cont
 
 int cmd_cluster_plan(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct controller_snapshot *now = NULL;
     struct cluster_site s;
     struct desired *d = NULL;
     struct opts o;
     int rc;
-    p.groups[1] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     rc = cluster_site_open(&s, &o, true);
     if (rc == CMD_OK)

@@ -257,9 +257,7 @@ static int print_top(const struct opts *o, struct server_ask *r)
         buf_putc(&b, '\n');
         put_models(&b, list(r->json, "nodes"));
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 int cmd_cluster_top(int argc, const char *const *argv)

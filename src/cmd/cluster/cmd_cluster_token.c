@@ -231,10 +231,8 @@ static int print_token(const struct site *s)
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
         json_out_member_str(&j, "token", text);
-        json_out_key(&j, "port");
-        json_out_int(&j, s->service.port);
-        json_out_key(&j, "minutes");
-        json_out_int(&j, minutes);
+        json_out_member_int(&j, "port", s->service.port);
+        json_out_member_int(&j, "minutes", minutes);
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {

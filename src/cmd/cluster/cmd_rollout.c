@@ -86,7 +86,8 @@ static const struct opts_page start_page = {
         "eventual  every node at its own pace\n\n"
         "The version is named by its SHA-256, which is computed from FILE.  A node that cannot "
         "load it,\nor finds other bytes, ends the rollout, and users keep the old version.",
-    .groups = {OPTS_GROUP("Options", start_defs), OPTS_GROUP("Canary", canary_defs)},
+    .groups = {OPTS_GROUP("Options", start_defs), OPTS_GROUP("Canary", canary_defs),
+               &cluster_opts_nats},
     .examples =
         "  shoal rollout start reply reply-v2.gguf --source https://models.lan/reply-v2.gguf\n"
         "  shoal rollout start reply reply-v2.gguf --kind canary --share 5 --wait\n"
@@ -98,7 +99,7 @@ static const struct opts_page status_page = {
     .max_args = 1,
     .summary = "Shows the rollouts in progress, or one of them.",
     .details = "The exit code is 3 if one of them has failed.",
-    .groups = {OPTS_GROUP("Options", status_defs)},
+    .groups = {OPTS_GROUP("Options", status_defs), &cluster_opts_nats},
     .examples = "  shoal rollout status\n"
                 "  shoal rollout status reply --json\n",
 };
@@ -108,7 +109,7 @@ static const struct opts_page pause_page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Pauses a rollout: everything stays as it is until it is promoted or undone.",
-    .groups = {OPTS_GROUP("Options", history_defs)},
+    .groups = {OPTS_GROUP("Options", history_defs), &cluster_opts_nats},
     .examples = "  shoal rollout pause reply\n",
 };
 static const struct opts_page promote_page = {
@@ -117,7 +118,7 @@ static const struct opts_page promote_page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Resumes a paused rollout, or promotes a canary to all nodes without judging it.",
-    .groups = {OPTS_GROUP("Options", act_defs)},
+    .groups = {OPTS_GROUP("Options", act_defs), &cluster_opts_nats},
     .examples = "  shoal rollout promote reply --wait\n",
 };
 static const struct opts_page undo_page = {
@@ -127,7 +128,7 @@ static const struct opts_page undo_page = {
     .max_args = 1,
     .summary = "Returns to the old version.",
     .details = "A finished rollout is undone by another one in the opposite direction.",
-    .groups = {OPTS_GROUP("Options", act_defs)},
+    .groups = {OPTS_GROUP("Options", act_defs), &cluster_opts_nats},
     .examples = "  shoal rollout undo reply --wait\n"
                 "  shoal rollout undo reply-3\n",
 };
@@ -136,7 +137,7 @@ static const struct opts_page history_page = {
     .arguments = "[MODEL]",
     .max_args = 1,
     .summary = "Shows all rollouts with their steps.",
-    .groups = {OPTS_GROUP("Options", history_defs)},
+    .groups = {OPTS_GROUP("Options", history_defs), &cluster_opts_nats},
     .examples = "  shoal rollout history\n"
                 "  shoal rollout history reply --json\n",
 };
@@ -408,12 +409,10 @@ static int run_change(const struct opts *o, struct change *c)
 
 int cmd_rollout_start(int argc, const char *const *argv)
 {
-    struct opts_page p = start_page;
     struct rollout_start start;
     struct opts o;
     int rc;
-    p.groups[2] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &start_page, argc, argv, &rc))
         return rc;
     rc = read_start(&o, &start);
     struct change c = {.start = &start};
@@ -428,11 +427,9 @@ int cmd_rollout_start(int argc, const char *const *argv)
 static int act(const struct opts_page *page, enum rollout_action action, int argc,
                const char *const *argv)
 {
-    struct opts_page p = *page;
     struct opts o;
     int rc;
-    p.groups[1] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, page, argc, argv, &rc))
         return rc;
     struct change c = {.name = o.args[0], .action = action};
     rc = run_change(&o, &c);
@@ -478,8 +475,7 @@ static int print_list(const struct opts *o, const struct desired *d, const char 
     bool json = opts_flag(o, "json");
     if (json) {
         json_out_object(&j);
-        json_out_key(&j, "rollouts");
-        json_out_array(&j);
+        json_out_member_array(&j, "rollouts");
     } else {
         put_head(&b);
     }
@@ -516,13 +512,11 @@ static int print_list(const struct opts *o, const struct desired *d, const char 
 
 static int show(const struct opts_page *page, bool steps, int argc, const char *const *argv)
 {
-    struct opts_page p = *page;
     struct desired *d = NULL;
     struct cluster_site s;
     struct opts o;
     int rc;
-    p.groups[1] = cluster_opts_nats;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, page, argc, argv, &rc))
         return rc;
     rc = cluster_site_open(&s, &o, false);
     if (rc == CMD_OK)

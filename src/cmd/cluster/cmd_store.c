@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/bytes_text.h"
-#include "base/clock.h"
 #include "base/thread/executor_queue.h"
 #include "base/mem.h"
 #include "base/plural.h"
@@ -144,8 +143,7 @@ static void put_hash(struct json_out *j, const uint8_t sum[SHA256_BYTES])
 {
     char hex[HEX_DIGITS + 1];
     sha256_hex(hex, sum);
-    json_out_key(j, "sha256");
-    json_out_str(j, hex);
+    json_out_member_str(j, "sha256", hex);
 }
 
 /* ---- list ---- */
@@ -163,18 +161,12 @@ static void put_entry(struct json_out *j, const struct model_store_entry *x)
 {
     json_out_object(j);
     put_hash(j, x->sha256);
-    json_out_key(j, "state");
-    json_out_str(j, state_of(x));
-    json_out_key(j, "bytes");
-    json_out_uint(j, x->bytes);
-    json_out_key(j, "total_bytes");
-    json_out_uint(j, x->total_bytes);
-    json_out_key(j, "files");
-    json_out_uint(j, x->n_files);
-    json_out_key(j, "open");
-    json_out_str(j, x->open);
-    json_out_key(j, "used_s");
-    json_out_uint(j, x->used_s);
+    json_out_member_str(j, "state", state_of(x));
+    json_out_member_uint(j, "bytes", x->bytes);
+    json_out_member_uint(j, "total_bytes", x->total_bytes);
+    json_out_member_uint(j, "files", x->n_files);
+    json_out_member_str(j, "open", x->open);
+    json_out_member_uint(j, "used_s", x->used_s);
     json_out_object_end(j);
 }
 
@@ -205,10 +197,8 @@ static int list(const struct opts *o, struct model_store *s)
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "store");
-        json_out_str(&j, model_store_dir(s));
-        json_out_key(&j, "models");
-        json_out_array(&j);
+        json_out_member_str(&j, "store", model_store_dir(s));
+        json_out_member_array(&j, "models");
         for (size_t i = 0; i < n; i++)
             put_entry(&j, &entries[i]);
         json_out_array_end(&j);
@@ -237,8 +227,7 @@ static int print_model(const struct opts *o, const uint8_t sum[SHA256_BYTES], co
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
         put_hash(&j, sum);
-        json_out_key(&j, "path");
-        json_out_str(&j, path);
+        json_out_member_str(&j, "path", path);
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
@@ -374,10 +363,8 @@ static int print_outcomes(const struct opts *o, const struct outcome *list, size
         if (json) {
             json_out_object(&j);
             put_hash(&j, x->sum);
-            json_out_key(&j, "state");
-            json_out_str(&j, x->rc < 0 ? bad : good);
-            json_out_key(&j, "error");
-            json_out_str(&j, x->error);
+            json_out_member_str(&j, "state", x->rc < 0 ? bad : good);
+            json_out_member_str(&j, "error", x->error);
             json_out_object_end(&j);
         } else {
             buf_printf(&b, "%.16s  %s%s%s\n", hex, x->rc < 0 ? bad : good, x->rc < 0 ? ": " : "",

@@ -1,11 +1,9 @@
 /* cmd_flow.c - shoal flow: checks, runs, traces and draws flows of a configuration file. */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/plural.h"
-#include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/flow/flow_site.h"
 #include "cmd/index/index_site.h"
@@ -55,7 +53,7 @@ static const struct opts_page run_page = {
     .summary = "Runs a flow of a configuration file in this process, and prints its answer.",
     .details =
         "Models are those of the file, or the included ones.  Calls over MQTT need a server.",
-    .groups = {OPTS_GROUP("Options", run_defs)},
+    .groups = {OPTS_GROUP("Options", run_defs), &index_site_model_group},
     .examples = "  shoal flow run examples/flow.yaml \"what is the weather in Bern\"\n"
                 "  shoal flow run shoal.yaml --flow help --budget 500 --json \"hello\"\n",
 };
@@ -65,7 +63,7 @@ static const struct opts_page trace_page = {
     .min_args = 1,
     .max_args = 2,
     .summary = "Runs a flow and shows each step: its start, duration and result.",
-    .groups = {OPTS_GROUP("Options", run_defs)},
+    .groups = {OPTS_GROUP("Options", run_defs), &index_site_model_group},
     .examples = "  shoal flow trace examples/flow.yaml \"what is the weather in Bern\"\n",
 };
 static const struct opts_page draw_page = {
@@ -89,14 +87,12 @@ static void list_flow(struct buf *b, struct json_out *j, const struct graph *g)
     }
     json_out_object(j);
     json_out_member_str(j, "name", g->name);
-    json_out_key(j, "steps");
-    json_out_array(j);
+    json_out_member_array(j, "steps");
     for (uint32_t i = 0; i < g->n_steps; i++) {
         json_out_object(j);
         json_out_member_str(j, "name", g->steps[i].spec.name);
         json_out_member_str(j, "do", graph_kinds[g->steps[i].spec.kind].name);
-        json_out_key(j, "lazy");
-        json_out_bool(j, g->steps[i].lazy);
+        json_out_member_bool(j, "lazy", g->steps[i].lazy);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -190,8 +186,7 @@ static void on_done(struct sink *s, const struct sink_done *d)
     if (opts_flag(a->o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "text");
-        json_out_strn(&j, buf_str(&a->text), a->text.len);
+        json_out_member_strn(&j, "text", buf_str(&a->text), a->text.len);
         pipeline_report_json(&j, d->report, a->trace);
         json_out_object_end(&j);
         buf_putc(&b, '\n');
@@ -264,13 +259,11 @@ static int run(struct flow_site *s, const struct buf *text, bool trace)
 
 static int run_or_trace(const struct opts_page *page, int argc, const char *const *argv, bool trace)
 {
-    struct opts_page p = *page;
     struct opts o;
     struct buf text;
     struct flow_site s;
     int rc;
-    p.groups[1] = index_site_model_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, page, argc, argv, &rc))
         return rc;
     buf_init(&text, (size_t)4 << 20);
     rc = flow_site_open(&s, &o, o.args[0]);

@@ -1,6 +1,5 @@
 /* cmd_home.c - shoal home: checks and lists home files, and makes one from Home Assistant. */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file/file_read.h"
@@ -111,10 +110,8 @@ int cmd_home_check(int argc, const char *const *argv)
     if (rc == CMD_OK && opts_flag(&o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "things");
-        json_out_uint(&j, f->n_things);
-        json_out_key(&j, "same_names");
-        json_out_uint(&j, warn_same(f, false));
+        json_out_member_uint(&j, "things", f->n_things);
+        json_out_member_uint(&j, "same_names", warn_same(f, false));
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else if (rc == CMD_OK) {

@@ -66,7 +66,7 @@ static const struct opts_page add_page = {
                "cannot be read is reported (exit code 3).\nJSON lines have \"text\", and may have "
                "\"id\", \"title\" and "
                "\"page\".  PDF needs pdftotext (poppler-utils).",
-    .groups = {{NULL, NULL, 0}},
+    .groups = {OPTS_GROUP("Documents", add_defs), &index_site_group, &index_site_model_group},
     .examples = "  shoal index add manuals pump.pdf notes.md\n"
                 "  shoal index add manuals ~/manuals --watch\n"
                 "  shoal index add faq --format jsonl questions.txt\n"
@@ -79,7 +79,7 @@ static const struct opts_page query_page = {
     .max_args = 2,
     .summary = "Finds the passages of a collection that best match a query.",
     .details = "Two rankings, by meaning (vectors) and by words, are fused by reciprocal rank.",
-    .groups = {{NULL, NULL, 0}},
+    .groups = {OPTS_GROUP("Search", query_defs), &index_site_group, &index_site_model_group},
     .examples = "  shoal index query manuals \"the pump is too hot\"\n"
                 "  shoal index query manuals --by words -n 10 --json \"error E42\"\n",
 };
@@ -88,7 +88,7 @@ static const struct opts_page stats_page = {
     .arguments = "[COLLECTION]",
     .max_args = 1,
     .summary = "Shows the collections, or one of them with its documents.",
-    .groups = {{NULL, NULL, 0}},
+    .groups = {OPTS_GROUP("What", stats_defs), &index_site_group},
     .examples = "  shoal index stats\n  shoal index stats manuals --all\n"
                 "  shoal index stats manuals --json\n",
 };
@@ -98,7 +98,7 @@ static const struct opts_page remove_page = {
     .min_args = 1,
     .max_args = MAX_FILES,
     .summary = "Removes documents from a collection, or the collection itself.",
-    .groups = {{NULL, NULL, 0}},
+    .groups = {OPTS_GROUP("What", remove_defs), &index_site_group},
     .examples = "  shoal index remove manuals pump.pdf\n  shoal index remove manuals --all\n",
 };
 
@@ -123,14 +123,10 @@ static void put_added(struct adding *a, const struct ingest *x)
         return;
     struct json_out j = json_out_make(&a->out);
     json_out_object(&j);
-    json_out_key(&j, "document");
-    json_out_str(&j, x->name);
-    json_out_key(&j, "passages");
-    json_out_uint(&j, x->n_chunks);
-    json_out_key(&j, "tokens");
-    json_out_uint(&j, x->n_tokens);
-    json_out_key(&j, "unchanged");
-    json_out_bool(&j, x->unchanged);
+    json_out_member_str(&j, "document", x->name);
+    json_out_member_uint(&j, "passages", x->n_chunks);
+    json_out_member_uint(&j, "tokens", x->n_tokens);
+    json_out_member_bool(&j, "unchanged", x->unchanged);
     json_out_object_end(&j);
     buf_putc(&a->out, '\n');
 }
@@ -223,8 +219,7 @@ static void on_removed(struct folder_sync *x, const char *name)
     struct json_out j = json_out_make(&a->out);
     json_out_object(&j);
     json_out_member_str(&j, "document", name);
-    json_out_key(&j, "removed");
-    json_out_bool(&j, true);
+    json_out_member_bool(&j, "removed", true);
     json_out_object_end(&j);
     buf_putc(&a->out, '\n');
 }
@@ -418,18 +413,14 @@ static int make_if_missing(struct index_site *s, const char *name)
 
 int cmd_index_add(int argc, const char *const *argv)
 {
-    struct opts_page p = add_page;
     struct opts o;
     struct index_site s;
     struct collection_info info = {.model = ""};
     int rc;
-    p.groups[0] = (struct opts_group)OPTS_GROUP("Documents", add_defs);
-    p.groups[1] = index_site_group;
-    p.groups[2] = index_site_model_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &add_page, argc, argv, &rc))
         return rc;
     if (opts_text(&o, "name") && o.n_args > 2) {
-        rc = opts_usage(&p, "--name is for one file");
+        rc = opts_usage(&add_page, "--name is for one file");
         opts_fini(&o);
         return rc;
     }
@@ -511,16 +502,12 @@ static void cancel_asking(void *ctx)
 
 int cmd_index_query(int argc, const char *const *argv)
 {
-    struct opts_page p = query_page;
     struct opts o;
     struct index_site s;
     struct collection_info info = {.model = ""};
     struct asking a = {.site = &s};
     int rc;
-    p.groups[0] = (struct opts_group)OPTS_GROUP("Search", query_defs);
-    p.groups[1] = index_site_group;
-    p.groups[2] = index_site_model_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &query_page, argc, argv, &rc))
         return rc;
     rc = index_site_open(&s, &o);
     a.retrieval = (struct retrieval){.owner = &s.local.owner,
@@ -594,8 +581,7 @@ static int put_stats(struct index_site *s, const char *name, bool docs, struct b
         json_out_object(&j);
         hit_json_info(&j, name, &info);
         if (docs) {
-            json_out_key(&j, "names");
-            json_out_array(&j);
+            json_out_member_array(&j, "names");
             rc = put_docs(s, name, UINT64_MAX, b, &j);
             json_out_array_end(&j);
         }
@@ -617,7 +603,6 @@ static int put_stats(struct index_site *s, const char *name, bool docs, struct b
 
 int cmd_index_stats(int argc, const char *const *argv)
 {
-    struct opts_page p = stats_page;
     struct opts o;
     struct index_site s;
     struct arena arena;
@@ -626,9 +611,7 @@ int cmd_index_stats(int argc, const char *const *argv)
     struct err e = {0};
     uint32_t n = 0;
     int rc;
-    p.groups[0] = (struct opts_group)OPTS_GROUP("What", stats_defs);
-    p.groups[1] = index_site_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &stats_page, argc, argv, &rc))
         return rc;
     rc = index_site_open(&s, &o);
     arena_init(&arena, (size_t)4 << 20);
@@ -636,13 +619,13 @@ int cmd_index_stats(int argc, const char *const *argv)
     if (rc == CMD_OK && o.n_args == 1)
         rc = put_stats(&s, o.args[0], true, &b);
     else if (rc == CMD_OK && collections_list(s.collections, &arena, &names, &n, &e) < 0)
-        rc = cmd_fail(&p, "%s", e.msg);
+        rc = cmd_fail(&stats_page, "%s", e.msg);
     for (uint32_t i = 0; i < n && rc == CMD_OK; i++)
         rc = put_stats(&s, names[i], false, &b);
     if (rc == CMD_OK && o.n_args == 0 && n == 0 && !opts_flag(&o, "json"))
         fprintf(stderr, "there are no collections: create one with 'shoal index add'\n");
     if (rc == CMD_OK)
-        rc = cmd_print(&p, &b);
+        rc = cmd_print(&stats_page, &b);
     buf_fini(&b);
     arena_fini(&arena);
     index_site_close(&s);
@@ -665,18 +648,15 @@ static int remove_docs(struct index_site *s, const struct opts *o)
 
 int cmd_index_remove(int argc, const char *const *argv)
 {
-    struct opts_page p = remove_page;
     struct opts o;
     struct index_site s;
     struct err e = {0};
     int rc;
-    p.groups[0] = (struct opts_group)OPTS_GROUP("What", remove_defs);
-    p.groups[1] = index_site_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &remove_page, argc, argv, &rc))
         return rc;
     bool all = opts_flag(&o, "all");
     if (all == (o.n_args > 1)) {
-        rc = opts_usage(&p, "name the documents to remove, or use --all");
+        rc = opts_usage(&remove_page, "name the documents to remove, or use --all");
         opts_fini(&o);
         return rc;
     }
@@ -684,7 +664,7 @@ int cmd_index_remove(int argc, const char *const *argv)
     if (rc == CMD_OK && !all)
         rc = remove_docs(&s, &o);
     else if (rc == CMD_OK && collections_delete(s.collections, o.args[0], &e) < 0)
-        rc = cmd_fail(&p, "%s", e.msg);
+        rc = cmd_fail(&remove_page, "%s", e.msg);
     index_site_close(&s);
     opts_fini(&o);
     return rc;

@@ -1,6 +1,5 @@
 /* cmd_index_ask.c - shoal index ask: an answer from a collection, with citations and a verdict. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "cmd/index/index_site.h"
 #include "knowledge/citing.h"
@@ -33,7 +32,7 @@ static const struct opts_page page = {
         "them: its numbers, names, negations and words.  If one is not supported, the answer is "
         "the\n"
         "passage's sentence.",
-    .groups = {OPTS_GROUP("Answer", defs)},
+    .groups = {OPTS_GROUP("Answer", defs), &index_site_group, &index_site_model_group},
     .examples = "  shoal index ask manuals \"how long is the warranty?\"\n"
                 "  shoal index ask manuals --json \"how long is the warranty?\" | jq .score\n"
                 "  shoal index ask manuals -m smollm2 \"when does the pump run hot?\"\n",
@@ -128,15 +127,12 @@ static void cancel_asking(void *ctx)
 
 int cmd_index_ask(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     struct index_site s;
     struct collection_info info = {.model = ""};
     struct asking a = {.site = &s};
     int rc;
-    p.groups[1] = index_site_group;
-    p.groups[2] = index_site_model_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     rc = index_site_open(&s, &o);
     a.citing = (struct citing){.quoting = {.retrieval = {.owner = &s.local.owner,

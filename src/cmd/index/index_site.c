@@ -12,7 +12,7 @@ static const struct opts_def site_defs[] = {
      "folder"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
 };
-const struct opts_group index_site_group = OPTS_GROUP("Options", site_defs);
+const struct opts_group index_site_group = OPTS_GROUP_INIT("Options", site_defs);
 
 static const struct opts_def model_defs[] = {
     {"int8", 0, OPTS_FLAG, NULL, NULL, 0, 0,
@@ -23,7 +23,7 @@ static const struct opts_def model_defs[] = {
      "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
     {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
 };
-const struct opts_group index_site_model_group = OPTS_GROUP("Model", model_defs);
+const struct opts_group index_site_model_group = OPTS_GROUP_INIT("Model", model_defs);
 
 int index_site_open(struct index_site *s, const struct opts *o)
 {

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
+#include "base/room.h"
 #include "base/utf8.h"
 #include "engine/chat/chat_tokens.h"
 #include "wire/json_out.h"
@@ -59,15 +60,7 @@ static int insert_at(struct conversation *c, size_t i, const char *role, const c
                      struct err *e)
 {
     char *copy = mem_strndup(text, n);
-    if (c->n == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 16;
-        struct conversation_message *grown = mem_realloc(c->messages, cap * sizeof(*grown));
-        if (grown) {
-            c->messages = grown;
-            c->cap = cap;
-        }
-    }
-    if (!copy || c->n == c->cap) {
+    if (!copy || !room_make(&c->messages, &c->cap, c->n, sizeof(*c->messages), 16)) {
         mem_free(copy);
         return err_set(e, SHOAL_ENOMEM, "out of memory for a message of %zu bytes", n);
     }
@@ -111,8 +104,7 @@ void conversation_json(const struct conversation *c, struct buf *b)
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "messages");
-    json_out_array(&j);
+    json_out_member_array(&j, "messages");
     for (size_t i = 0; i < c->n; i++) {
         json_out_object(&j);
         json_out_member_str(&j, "role", c->messages[i].role);

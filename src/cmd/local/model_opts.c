@@ -42,42 +42,28 @@
 #define MODEL_HELP "GGUF file, Hugging Face folder, or name of an included or pulled model"
 static const struct opts_def model_defs[] = {MODEL_DEFS(NULL, MODEL_HELP " (required)")};
 static const struct opts_def reply_defs[] = {MODEL_DEFS("reply", MODEL_HELP)};
-const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
-const struct opts_group model_opts_group_reply = OPTS_GROUP("Model", reply_defs);
+const struct opts_group model_opts_group = OPTS_GROUP_INIT("Model", model_defs);
+const struct opts_group model_opts_group_reply = OPTS_GROUP_INIT("Model", reply_defs);
 
 #define SPECIALIST_HELP "model file, Hugging Face folder, or name of an included or pulled model"
 static const struct opts_def specialist_defs[] = {
     SPECIALIST_DEFS(NULL, SPECIALIST_HELP " (required)")};
-const struct opts_group model_opts_specialist_group = OPTS_GROUP("Model", specialist_defs);
+const struct opts_group model_opts_specialist_group = OPTS_GROUP_INIT("Model", specialist_defs);
 
 static const struct opts_def classify_defs[] = {SPECIALIST_DEFS("intent", SPECIALIST_HELP)};
+const struct opts_group model_opts_classify_group = OPTS_GROUP_INIT("Model", classify_defs);
 static const struct opts_def tag_defs[] = {SPECIALIST_DEFS("entities", SPECIALIST_HELP)};
+const struct opts_group model_opts_tag_group = OPTS_GROUP_INIT("Model", tag_defs);
 static const struct opts_def embed_defs[] = {SPECIALIST_DEFS("embed", SPECIALIST_HELP)};
+const struct opts_group model_opts_embed_group = OPTS_GROUP_INIT("Model", embed_defs);
 static const struct opts_def summarize_defs[] = {SPECIALIST_DEFS("summary", SPECIALIST_HELP)};
+const struct opts_group model_opts_summarize_group = OPTS_GROUP_INIT("Model", summarize_defs);
 static const struct opts_def score_defs[] = {SPECIALIST_DEFS("anomaly", SPECIALIST_HELP)};
+const struct opts_group model_opts_score_group = OPTS_GROUP_INIT("Model", score_defs);
 static const struct opts_def hear_defs[] = {SPECIALIST_DEFS("hear", SPECIALIST_HELP)};
+const struct opts_group model_opts_hear_group = OPTS_GROUP_INIT("Model", hear_defs);
 static const struct opts_def speak_defs[] = {SPECIALIST_DEFS("voice", SPECIALIST_HELP)};
-
-struct opts_group model_opts_specialist_group_for(enum shoal_kind kind)
-{
-    static const struct {
-        enum shoal_kind kind;
-        struct opts_group group;
-    } groups[] = {
-        {SHOAL_KIND_CLASSIFY, OPTS_GROUP("Model", classify_defs)},
-        {SHOAL_KIND_TAG, OPTS_GROUP("Model", tag_defs)},
-        {SHOAL_KIND_EMBED, OPTS_GROUP("Model", embed_defs)},
-        {SHOAL_KIND_RERANK, OPTS_GROUP("Model", embed_defs)}, /* compares embeddings */
-        {SHOAL_KIND_SUMMARIZE, OPTS_GROUP("Model", summarize_defs)},
-        {SHOAL_KIND_SCORE, OPTS_GROUP("Model", score_defs)},
-        {SHOAL_KIND_TRANSCRIBE, OPTS_GROUP("Model", hear_defs)},
-        {SHOAL_KIND_SPEAK, OPTS_GROUP("Model", speak_defs)},
-    };
-    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-        if (groups[i].kind == kind)
-            return groups[i].group;
-    return model_opts_specialist_group;
-}
+const struct opts_group model_opts_speak_group = OPTS_GROUP_INIT("Model", speak_defs);
 
 static const struct opts_def sampling_defs[] = {
     {"temp", 0, OPTS_REAL, "X", "0.8", 0, 100, "temperature; 0: always take the most likely token"},
@@ -98,7 +84,7 @@ static const struct opts_def sampling_defs[] = {
      "add X to a token's logit, -inf forbids it; may be repeated"},
     {"seed", 's', OPTS_UINT, "N", NULL, 0, 0, "random seed: same seed, same text; default: random"},
 };
-const struct opts_group model_opts_sampling_group = OPTS_GROUP("Sampling", sampling_defs);
+const struct opts_group model_opts_sampling_group = OPTS_GROUP_INIT("Sampling", sampling_defs);
 
 struct tiling {
     struct term_progress bar;

@@ -24,8 +24,10 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
 
 /* -m, --int8, --threads, --kernels, --no-cache: for commands that run specialists */
 extern const struct opts_group model_opts_specialist_group;
-/* The same with the included model of that kind as the default of -m. */
-struct opts_group model_opts_specialist_group_for(enum shoal_kind kind);
+/* The same with an included model as the default of -m. */
+extern const struct opts_group model_opts_classify_group, model_opts_tag_group,
+    model_opts_embed_group, model_opts_summarize_group, model_opts_score_group,
+    model_opts_hear_group, model_opts_speak_group;
 /* Loads a specialist; name (always call model_name_fini) has its label set. */
 int model_opts_specialist_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
                                struct model_name *name);

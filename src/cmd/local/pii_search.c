@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 #include "cmd/cli/exit_code.h"
 #include "cmd/local/model_opts.h"
 #include "privacy/pii_tags.h"
@@ -21,7 +22,7 @@ static const struct opts_def defs[] = {
      "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
     {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
 };
-const struct opts_group pii_search_group = OPTS_GROUP("Search", defs);
+const struct opts_group pii_search_group = OPTS_GROUP_INIT("Search", defs);
 
 static int read_kinds(struct pii_search *s, const struct opts *o)
 {
@@ -67,15 +68,9 @@ static void put(struct pii_search *s, const struct pii_hit *h)
         at--;
     if (at > 0 && s->hits[at - 1].end > h->start)
         return;
-    if (s->n == s->cap) {
-        uint32_t cap = s->cap ? 2 * s->cap : 64;
-        struct pii_hit *more = mem_realloc(s->hits, cap * sizeof(*more));
-        if (!more) {
-            s->rc = SHOAL_ENOMEM;
-            return;
-        }
-        s->hits = more;
-        s->cap = cap;
+    if (!room_make32(&s->hits, &s->cap, s->n, sizeof(*s->hits), 64)) {
+        s->rc = SHOAL_ENOMEM;
+        return;
     }
     memmove(s->hits + at + 1, s->hits + at, (s->n - at) * sizeof(*h));
     s->hits[at] = *h;

@@ -108,18 +108,12 @@ static int load(struct bench *b, const cJSON *req, struct json_out *j, struct er
         bytes += t->n_bytes;
         params += t->dims[0] * t->dims[1] * t->dims[2] * t->dims[3];
     }
-    json_out_key(j, "load_ms");
-    json_out_num(j, ms);
-    json_out_key(j, "n_vocab");
-    json_out_uint(j, decoder_config(b->d)->n_vocab);
-    json_out_key(j, "n_ctx");
-    json_out_uint(j, b->ctx);
-    json_out_key(j, "n_params");
-    json_out_uint(j, params);
-    json_out_key(j, "weights_bytes");
-    json_out_uint(j, bytes);
-    json_out_key(j, "from_cache");
-    json_out_bool(j, decoder_from_cache(b->d));
+    json_out_member_num(j, "load_ms", ms);
+    json_out_member_uint(j, "n_vocab", decoder_config(b->d)->n_vocab);
+    json_out_member_uint(j, "n_ctx", b->ctx);
+    json_out_member_uint(j, "n_params", params);
+    json_out_member_uint(j, "weights_bytes", bytes);
+    json_out_member_bool(j, "from_cache", decoder_from_cache(b->d));
     return 0;
 }
 
@@ -163,10 +157,8 @@ static int prompt(struct bench *b, const cJSON *req, struct json_out *j, struct 
     feed(b, 0, ids, 0, n, true);
     double ms = (double)(clock_ns() - t0) / 1e6;
     mem_free(ids);
-    json_out_key(j, "ms");
-    json_out_num(j, ms);
-    json_out_key(j, "tok_s");
-    json_out_num(j, n * 1e3 / ms);
+    json_out_member_num(j, "ms", ms);
+    json_out_member_num(j, "tok_s", n * 1e3 / ms);
     return 0;
 }
 
@@ -210,16 +202,11 @@ static int decode_steps(struct decoding *g, struct json_out *j, struct err *e)
         steps[i] = (double)(g->began[i + 1] - g->began[i]) / 1e6;
     const double total = (double)(g->began[n] - g->began[0]) / 1e6;
     qsort(steps, n, sizeof(*steps), order_double);
-    json_out_key(j, "ms");
-    json_out_num(j, total);
-    json_out_key(j, "tok_s");
-    json_out_num(j, (double)n * g->seqs * 1e3 / total);
-    json_out_key(j, "step_ms_min");
-    json_out_num(j, steps[0]);
-    json_out_key(j, "step_ms_p50");
-    json_out_num(j, steps[n / 2]);
-    json_out_key(j, "step_ms_max");
-    json_out_num(j, steps[n - 1]);
+    json_out_member_num(j, "ms", total);
+    json_out_member_num(j, "tok_s", (double)n * g->seqs * 1e3 / total);
+    json_out_member_num(j, "step_ms_min", steps[0]);
+    json_out_member_num(j, "step_ms_p50", steps[n / 2]);
+    json_out_member_num(j, "step_ms_max", steps[n - 1]);
     mem_free(steps);
     return 0;
 }
@@ -292,14 +279,10 @@ static int logits(struct bench *b, const cJSON *req, struct json_out *j, struct 
         return e->code;
     FILE *f = out ? fopen(out, "wb") : NULL;
     int rc = out && !f ? err_set(e, SHOAL_EIO, "cannot write %s", out) : 0;
-    json_out_key(j, "n");
-    json_out_uint(j, n);
-    json_out_key(j, "n_vocab");
-    json_out_uint(j, n_vocab);
-    if (!out) {
-        json_out_key(j, "logits");
-        json_out_array(j);
-    }
+    json_out_member_uint(j, "n", n);
+    json_out_member_uint(j, "n_vocab", n_vocab);
+    if (!out)
+        json_out_member_array(j, "logits");
     for (uint32_t at = 0; rc == 0 && at < n; at += batch) {
         uint32_t m = n - at < batch ? n - at : batch;
         struct decoder_run run = {
@@ -331,8 +314,7 @@ static int generate(struct bench *b, const cJSON *req, struct json_out *j, struc
     int32_t *ids = token_list(b, req, &n, e);
     if (!ids)
         return e->code;
-    json_out_key(j, "tokens");
-    json_out_array(j);
+    json_out_member_array(j, "tokens");
     feed(b, 0, ids, 0, n, true);
     for (uint32_t i = 0; i < more && n < b->ctx; i++) {
         uint32_t best =
@@ -358,8 +340,7 @@ static int tokenize(struct bench *b, const cJSON *req, struct json_out *j, struc
     tok_ids_init(&ids, (size_t)1 << 26);
     int rc = tokenizer_encode(b->t, &ids, text, strlen(text),
                               cJSON_IsFalse(special) ? 0 : TOKENIZER_ADD_SPECIAL, e);
-    json_out_key(j, "tokens");
-    json_out_array(j);
+    json_out_member_array(j, "tokens");
     for (size_t i = 0; rc == 0 && i < ids.n; i++)
         json_out_int(j, ids.ids[i]);
     json_out_array_end(j);
@@ -378,8 +359,7 @@ static int detokenize(struct bench *b, const cJSON *req, struct json_out *j, str
     struct buf text;
     buf_init(&text, MAX_REPLY);
     tokenizer_decode(b->t, &text, ids, n, 0);
-    json_out_key(j, "text");
-    json_out_strn(j, buf_str(&text), text.len);
+    json_out_member_strn(j, "text", buf_str(&text), text.len);
     buf_fini(&text);
     mem_free(ids);
     return 0;
@@ -397,16 +377,11 @@ static int perplexity(struct bench *b, const cJSON *req, struct json_out *j, str
     int rc = perplexity_file(&r, b->d, b->t, string(req, "file", ""), &o, e);
     if (rc < 0)
         return rc;
-    json_out_key(j, "ppl");
-    json_out_num(j, r.ppl);
-    json_out_key(j, "nll");
-    json_out_num(j, r.nll);
-    json_out_key(j, "n");
-    json_out_uint(j, r.n_scored);
-    json_out_key(j, "n_chunks");
-    json_out_uint(j, r.n_chunks);
-    json_out_key(j, "ms");
-    json_out_num(j, r.ms);
+    json_out_member_num(j, "ppl", r.ppl);
+    json_out_member_num(j, "nll", r.nll);
+    json_out_member_uint(j, "n", r.n_scored);
+    json_out_member_uint(j, "n_chunks", r.n_chunks);
+    json_out_member_num(j, "ms", r.ms);
     return 0;
 }
 
@@ -432,10 +407,8 @@ static int rss(struct json_out *j)
     if (f)
         fclose(f);
     values[2] += shared;
-    for (size_t i = 0; i < 4; i++) {
-        json_out_key(j, rows[i].key);
-        json_out_uint(j, values[i]);
-    }
+    for (size_t i = 0; i < 4; i++)
+        json_out_member_uint(j, rows[i].key, values[i]);
     return 0;
 }
 
@@ -451,14 +424,11 @@ static int answer(struct bench *b, const cJSON *req, const char *op, struct json
         {"perplexity", perplexity},
     };
     if (strcmp(op, "hello") == 0) {
-        json_out_key(j, "protocol");
-        json_out_int(j, 1);
-        json_out_key(j, "engine");
-        json_out_str(j, "shoal");
-        json_out_key(j, "version");
-        json_out_str(j, SHOAL_VERSION);
-        json_out_key(j, "kernels");
-        json_out_str(j, b->d ? decoder_kernels(b->d)->name : kern_select(NULL, e)->name);
+        json_out_member_int(j, "protocol", 1);
+        json_out_member_str(j, "engine", "shoal");
+        json_out_member_str(j, "version", SHOAL_VERSION);
+        json_out_member_str(j, "kernels",
+                            b->d ? decoder_kernels(b->d)->name : kern_select(NULL, e)->name);
         return 0;
     }
     if (strcmp(op, "load") == 0) {
@@ -483,8 +453,7 @@ static int answer(struct bench *b, const cJSON *req, const char *op, struct json
         int32_t id = input_id(b, 0, 0);
         uint64_t t0 = clock_ns();
         feed(b, 0, &id, 0, 1, true);
-        json_out_key(j, "ms");
-        json_out_num(j, (double)(clock_ns() - t0) / 1e6);
+        json_out_member_num(j, "ms", (double)(clock_ns() - t0) / 1e6);
         return 0;
     }
     for (size_t i = 0; i < sizeof(with_model) / sizeof(with_model[0]); i++)
@@ -512,13 +481,10 @@ int bench_protocol_run(void)
         int rc =
             req ? answer(&b, req, op, &f, &e) : err_set(&e, SHOAL_EFORMAT, "the line is not JSON");
         json_out_object(&r);
-        json_out_key(&r, "id");
-        json_out_num(&r, number(req, "id", 0));
-        json_out_key(&r, "ok");
-        json_out_bool(&r, rc == 0);
+        json_out_member_num(&r, "id", number(req, "id", 0));
+        json_out_member_bool(&r, "ok", rc == 0);
         if (rc < 0) {
-            json_out_key(&r, "error");
-            json_out_str(&r, e.msg);
+            json_out_member_str(&r, "error", e.msg);
         } else if (fields.len > 0) {
             buf_putc(&reply, ',');
             buf_put(&reply, fields.data, fields.len);

@@ -1,7 +1,6 @@
 /* cmd_bench.c - shoal bench: the speed of a model on this machine, and the machine's limit. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/bytes_text.h"
 #include "base/clock.h"
@@ -44,7 +43,7 @@ static const struct opts_page page = {
         "pp128 is the prefill of 128 prompt tokens, tg64 the decode of 64 tokens, tg64x16 the same "
         "for\n16 sequences at once.  The limit is the larger of two times: reading the weights at "
         "the\nmeasured memory bandwidth, or computing the products at the 8-bit peak.",
-    .groups = {OPTS_GROUP("Benchmark", defs)},
+    .groups = {OPTS_GROUP("Benchmark", defs), &model_opts_group_reply},
     .examples = "  shoal bench\n"
                 "  shoal bench -m model.gguf -p 512 -n 128 --threads-list 1,2,4 --json\n"
                 "  shoal bench -m model.gguf -p 0 --seqs 1,4,16\n",
@@ -258,34 +257,22 @@ static void put_json(struct buf *b, const struct bench_run *r)
 {
     struct json_out json = json_out_make(b), *j = &json;
     json_out_object(j);
-    json_out_key(j, "model");
-    json_out_str(j, opts_text(r->o, "model"));
-    json_out_key(j, "kernels");
-    json_out_str(j, decoder_kernels(r->m.d)->name);
-    json_out_key(j, "touched_bytes");
-    json_out_uint(j, r->touched_bytes);
-    json_out_key(j, "results");
-    json_out_array(j);
+    json_out_member_str(j, "model", opts_text(r->o, "model"));
+    json_out_member_str(j, "kernels", decoder_kernels(r->m.d)->name);
+    json_out_member_uint(j, "touched_bytes", r->touched_bytes);
+    json_out_member_array(j, "results");
     for (size_t i = 0; i < r->n_rows; i++) {
         const struct row *row = &r->rows[i];
         json_out_object(j);
-        json_out_key(j, "test");
-        json_out_str(j, row->test);
-        json_out_key(j, "threads");
-        json_out_uint(j, row->threads);
-        json_out_key(j, "tok_s");
-        json_out_num(j, row->median);
-        json_out_key(j, "tok_s_min");
-        json_out_num(j, row->min);
-        json_out_key(j, "tok_s_max");
-        json_out_num(j, row->max);
+        json_out_member_str(j, "test", row->test);
+        json_out_member_uint(j, "threads", row->threads);
+        json_out_member_num(j, "tok_s", row->median);
+        json_out_member_num(j, "tok_s_min", row->min);
+        json_out_member_num(j, "tok_s_max", row->max);
         if (row->limit > 0) {
-            json_out_key(j, "limit_tok_s");
-            json_out_num(j, row->limit);
-            json_out_key(j, "roofline");
-            json_out_num(j, row->median / row->limit);
-            json_out_key(j, "bound");
-            json_out_str(j, row->memory_bound ? "memory" : "compute");
+            json_out_member_num(j, "limit_tok_s", row->limit);
+            json_out_member_num(j, "roofline", row->median / row->limit);
+            json_out_member_str(j, "bound", row->memory_bound ? "memory" : "compute");
         }
         json_out_object_end(j);
     }
@@ -346,12 +333,10 @@ static int open_model(struct bench_run *b)
 
 int cmd_bench(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     struct buf out;
     int rc;
-    p.groups[1] = model_opts_group_reply;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     if (opts_flag(&o, "peer-protocol")) {
         opts_fini(&o);
@@ -360,7 +345,7 @@ int cmd_bench(int argc, const char *const *argv)
     struct bench_run *b = mem_zalloc(sizeof(*b));
     if (!b) {
         opts_fini(&o);
-        return cmd_fail(&p, "out of memory");
+        return cmd_fail(&page, "out of memory");
     }
     buf_init(&out, MAX_OUTPUT_BYTES);
     b->o = &o;
@@ -382,7 +367,7 @@ int cmd_bench(int argc, const char *const *argv)
             put_json(&out, b);
         else
             put_table(&out, b);
-        rc = cmd_print(&p, &out);
+        rc = cmd_print(&page, &out);
     }
     bare_model_close(&b->m);
     term_release_interrupt(b->interrupt_fd);

@@ -1,6 +1,5 @@
 /* cmd_calibrate.c - shoal calibrate: calibrates the confidences of a classifier. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/file/file_replace.h"
 #include "base/plural.h"
@@ -37,7 +36,7 @@ static const struct opts_page page = {
         "increases that error\nis rejected.  Routes that cascade by confidence need calibrated "
         "models.  The file also has the\ndistribution of confidences: the server reports when it "
         "changes (metric\nshoal_confidence_drift).",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_specialist_group},
     .examples = "  shoal calibrate -m intent --labels clinc150 val.jsonl\n"
                 "  shoal calibrate -m ./my-bert -o my-bert.calibration.json labelled.jsonl\n",
 };
@@ -65,8 +64,7 @@ static int fit(const struct opts *o, struct eval *ev, struct eval_watch *w)
     json_out_member_str(&j, "model", ev->model);
     if (ev->labels)
         json_out_member_str(&j, "labels", ev->labels);
-    json_out_key(&j, "figures");
-    json_out_object(&j);
+    json_out_member_object(&j, "figures");
     int rc = eval_calibrate(ev, &c, &j, &text, &e);
     json_out_object_end(&j);
     term_progress_end(&w->bar);
@@ -116,13 +114,5 @@ static int run(const struct opts *o)
 
 int cmd_calibrate(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
-    struct opts o;
-    int rc;
-    p.groups[1] = model_opts_specialist_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
-        return rc;
-    rc = run(&o);
-    opts_fini(&o);
-    return rc;
+    return cmd_page(&page, argc, argv, run);
 }

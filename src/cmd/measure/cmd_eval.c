@@ -78,14 +78,10 @@ static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
     double p99 = quality_quantile(ev->latency_ms, n, 0.99);
     if (n == 0)
         return;
-    json_out_key(j, "latency_ms");
-    json_out_object(j);
-    json_out_key(j, "p50");
-    json_out_num(j, p50);
-    json_out_key(j, "p95");
-    json_out_num(j, p95);
-    json_out_key(j, "p99");
-    json_out_num(j, p99);
+    json_out_member_object(j, "latency_ms");
+    json_out_member_num(j, "p50", p50);
+    json_out_member_num(j, "p95", p95);
+    json_out_member_num(j, "p99", p99);
     json_out_object_end(j);
     int digits = p50 < 0.1 ? 4 : 2;
     buf_printf(text, "  %-20s p50 %.*f  p95 %.*f  p99 %.*f\n", "latency_ms", digits, p50, digits,
@@ -96,27 +92,18 @@ static void put_head(const char *task, const struct eval *ev, struct json_out *j
 {
     struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(ev->engine, &info);
-    json_out_key(j, "task");
-    json_out_str(j, task);
-    json_out_key(j, "model");
-    json_out_str(j, ev->model);
-    if (ev->labels) {
-        json_out_key(j, "labels");
-        json_out_str(j, ev->labels);
-    }
-    json_out_key(j, "engine");
-    json_out_str(j, info.engine);
-    json_out_key(j, "kernels");
-    json_out_str(j, info.kernels);
-    json_out_key(j, "threads");
-    json_out_uint(j, info.n_threads);
-    json_out_key(j, "int8");
-    json_out_bool(j, ev->int8);
+    json_out_member_str(j, "task", task);
+    json_out_member_str(j, "model", ev->model);
+    if (ev->labels)
+        json_out_member_str(j, "labels", ev->labels);
+    json_out_member_str(j, "engine", info.engine);
+    json_out_member_str(j, "kernels", info.kernels);
+    json_out_member_uint(j, "threads", info.n_threads);
+    json_out_member_bool(j, "int8", ev->int8);
     buf_printf(text, "%s with %s%s%s", task, ev->model, ev->labels ? " " : "",
                ev->labels ? ev->labels : "");
     if (ev->rows->n > 0) {
-        json_out_key(j, "rows");
-        json_out_uint(j, ev->rows->n);
+        json_out_member_uint(j, "rows", ev->rows->n);
         buf_printf(text, ": %zu row%s", ev->rows->n, plural(ev->rows->n));
     }
     buf_putc(text, '\n');
@@ -229,7 +216,7 @@ static int run_task(const char *name, int argc, const char *const *argv)
         .max_args = UINT32_MAX,
         .summary = task->summary,
         .details = task->details,
-        .groups = {OPTS_GROUP("Options", defs), model_opts_specialist_group},
+        .groups = {OPTS_GROUP("Options", defs), &model_opts_specialist_group},
         .examples = task->examples,
     };
     if (!cmd_begin(&o, &page, argc, argv, &rc))

@@ -395,18 +395,12 @@ static int run_row(struct run *x, const struct eval_row *row, size_t index, stru
 static void put_kind(struct json_out *j, const struct kind *k)
 {
     json_out_object(j);
-    json_out_key(j, "kind");
-    json_out_str(j, k->name);
-    json_out_key(j, "rows");
-    json_out_uint(j, k->rows);
-    json_out_key(j, "right");
-    json_out_uint(j, k->right);
-    json_out_key(j, "nothing");
-    json_out_uint(j, k->nothing);
-    json_out_key(j, "acted");
-    json_out_uint(j, k->acted);
-    json_out_key(j, "asked");
-    json_out_uint(j, k->asked);
+    json_out_member_str(j, "kind", k->name);
+    json_out_member_uint(j, "rows", k->rows);
+    json_out_member_uint(j, "right", k->right);
+    json_out_member_uint(j, "nothing", k->nothing);
+    json_out_member_uint(j, "acted", k->acted);
+    json_out_member_uint(j, "asked", k->asked);
     json_out_object_end(j);
 }
 
@@ -416,22 +410,16 @@ static void put_json(struct buf *b, struct tally *t)
     json_out_object(&j);
     json_out_key(&j, "all");
     put_kind(&j, &t->kinds[MAX_KINDS]);
-    json_out_key(&j, "kinds");
-    json_out_array(&j);
+    json_out_member_array(&j, "kinds");
     for (uint32_t i = 0; i < t->n_kinds; i++)
         put_kind(&j, &t->kinds[i]);
     json_out_array_end(&j);
-    json_out_key(&j, "latency_ms");
-    json_out_object(&j);
-    json_out_key(&j, "p50");
-    json_out_num(&j, quality_quantile(t->latency_ms, t->n_latencies, 0.5));
-    json_out_key(&j, "p99");
-    json_out_num(&j, quality_quantile(t->latency_ms, t->n_latencies, 0.99));
+    json_out_member_object(&j, "latency_ms");
+    json_out_member_num(&j, "p50", quality_quantile(t->latency_ms, t->n_latencies, 0.5));
+    json_out_member_num(&j, "p99", quality_quantile(t->latency_ms, t->n_latencies, 0.99));
     json_out_object_end(&j);
-    if (t->wrong.len > 0) {
-        json_out_key(&j, "wrong");
-        json_out_strn(&j, buf_str(&t->wrong), t->wrong.len);
-    }
+    if (t->wrong.len > 0)
+        json_out_member_strn(&j, "wrong", buf_str(&t->wrong), t->wrong.len);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }

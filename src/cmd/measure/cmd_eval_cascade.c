@@ -1,6 +1,5 @@
 /* cmd_eval_cascade.c - shoal eval cascade: measures a cascade of two classifiers. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/plural.h"
 #include "cmd/cli/term.h"
@@ -38,7 +37,7 @@ static const struct opts_page page = {
         "accuracy.\nChoose the threshold of a route's cascade (docs/ENSEMBLES.md) on other rows "
         "than those that\nmeasure it: the last lines choose it on every other row and "
         "measure the rest, with the\ncalibration error (15 bins) of its answers.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_specialist_group},
     .examples = "  shoal eval cascade -m intent --large ./big-bert --labels clinc150 val.jsonl\n"
                 "  shoal router fit --layers 0 -o quick train.jsonl\n"
                 "  shoal eval cascade -m quick --large intent --large-labels clinc150 val.jsonl\n",
@@ -117,13 +116,5 @@ static int run(const struct opts *o)
 
 int cmd_eval_cascade(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
-    struct opts o;
-    int rc;
-    p.groups[1] = model_opts_specialist_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
-        return rc;
-    rc = run(&o);
-    opts_fini(&o);
-    return rc;
+    return cmd_page(&page, argc, argv, run);
 }

@@ -28,7 +28,7 @@ static const struct opts_page page = {
                "A hit is right if kind, start and end are those of a span.  'covered' is the share "
                "of spans\nwhose bytes are all in some hit of any kind: what a mask would hide.  "
                "Kinds that --find\ndoes not name are not counted.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &pii_search_group},
     .examples = "  shoal eval pii tests/data/pii/eval.jsonl\n"
                 "  shoal eval pii --find person,place --wrong mine.jsonl\n",
 };
@@ -164,22 +164,19 @@ static void put_text(struct buf *b, const struct run *x)
 
 static void put_number(struct json_out *j, const char *key, double v)
 {
-    json_out_key(j, key);
-    json_out_num(j, v);
+    json_out_member_num(j, key, v);
 }
 
 static void put_json(struct buf *b, const struct run *x)
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "kinds");
-    json_out_object(&j);
+    json_out_member_object(&j, "kinds");
     for (unsigned k = 0; k < PII_N_KINDS; k++) {
         const struct tally *t = &x->kinds[k];
         if (!(x->search.kinds & PII_BIT(k)))
             continue;
-        json_out_key(&j, pii_kind_name((enum pii_kind)k));
-        json_out_object(&j);
+        json_out_member_object(&j, pii_kind_name((enum pii_kind)k));
         put_number(&j, "spans", t->n);
         put_number(&j, "found", t->found);
         put_number(&j, "precision", share(t->right, t->found));
@@ -198,15 +195,13 @@ static void put_json(struct buf *b, const struct run *x)
 
 int cmd_eval_pii(int argc, const char *const *argv)
 {
-    struct opts_page p = page;
     struct opts o;
     struct eval_rows rows = {0};
     struct run x = {.n_rows = 0};
     struct err e = {0};
     struct buf b;
     int exit_code, rc = 0;
-    p.groups[1] = pii_search_group;
-    if (!cmd_begin(&o, &p, argc, argv, &exit_code))
+    if (!cmd_begin(&o, &page, argc, argv, &exit_code))
         return exit_code;
     buf_init(&b, (size_t)1 << 27);
     buf_init(&x.wrong, (size_t)1 << 26);

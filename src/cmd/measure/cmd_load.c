@@ -421,9 +421,7 @@ static int write_report(struct loading *l)
         load_report_json(&b, &l->report);
     else
         load_report_text(&b, &l->report);
-    int rc = cmd_print(p, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(p, &b);
 }
 
 static int run(struct loading *l)

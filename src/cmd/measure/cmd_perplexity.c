@@ -1,6 +1,5 @@
 /* cmd_perplexity.c - shoal perplexity: how well a model predicts a text. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/file/file_read.h"
@@ -30,7 +29,7 @@ static const struct opts_page page = {
     .details =
         "The text is split into chunks of --ctx tokens (default 512); the second half of each "
         "is\nscored.  FILE may be - for stdin.",
-    .groups = {OPTS_GROUP("Options", defs)},
+    .groups = {OPTS_GROUP("Options", defs), &model_opts_group},
     .examples = "  shoal perplexity -m model.gguf wiki.txt\n"
                 "  shoal perplexity -m model.gguf --ctx 256 --chunks 20 --json wiki.txt\n",
 };
@@ -69,33 +68,20 @@ static int print_result(const struct opts *o, const struct bare_model *m, struct
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "ppl");
-        json_out_num(&j, r->ppl);
-        json_out_key(&j, "nll");
-        json_out_num(&j, r->nll);
-        json_out_key(&j, "n");
-        json_out_uint(&j, r->n_scored);
-        json_out_key(&j, "n_chunks");
-        json_out_uint(&j, r->n_chunks);
-        json_out_key(&j, "n_tokens");
-        json_out_uint(&j, r->n_tokens);
-        json_out_key(&j, "ctx");
-        json_out_uint(&j, ctx);
-        json_out_key(&j, "kernels");
-        json_out_str(&j, decoder_kernels(m->d)->name);
-        json_out_key(&j, "ms");
-        json_out_num(&j, r->ms);
-        json_out_key(&j, "chunk_ms");
-        json_out_object(&j);
-        json_out_key(&j, "p50");
-        json_out_num(&j, p50);
-        json_out_key(&j, "p95");
-        json_out_num(&j, p95);
-        json_out_key(&j, "p99");
-        json_out_num(&j, p99);
+        json_out_member_num(&j, "ppl", r->ppl);
+        json_out_member_num(&j, "nll", r->nll);
+        json_out_member_uint(&j, "n", r->n_scored);
+        json_out_member_uint(&j, "n_chunks", r->n_chunks);
+        json_out_member_uint(&j, "n_tokens", r->n_tokens);
+        json_out_member_uint(&j, "ctx", ctx);
+        json_out_member_str(&j, "kernels", decoder_kernels(m->d)->name);
+        json_out_member_num(&j, "ms", r->ms);
+        json_out_member_object(&j, "chunk_ms");
+        json_out_member_num(&j, "p50", p50);
+        json_out_member_num(&j, "p95", p95);
+        json_out_member_num(&j, "p99", p99);
         json_out_object_end(&j);
-        json_out_key(&j, "peak_rss_mib");
-        json_out_num(&j, cmd_peak_mib());
+        json_out_member_num(&j, "peak_rss_mib", cmd_peak_mib());
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
@@ -106,9 +92,7 @@ static int print_result(const struct opts *o, const struct bare_model *m, struct
         buf_printf(&b, "per chunk: p50 %.2f  p95 %.2f  p99 %.2f ms; peak memory %.1f MiB\n", p50,
                    p95, p99, cmd_peak_mib());
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 static int run(const struct opts *o, const struct buf *text)
@@ -151,7 +135,6 @@ static int run_as(const char *command, int argc, const char *const *argv)
     struct err e = {0};
     int rc;
     p.command = command;
-    p.groups[1] = model_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     buf_init(&text, (size_t)1 << 30);

@@ -1,7 +1,6 @@
 /* cmd_top.c - shoal top: what a server does now, from two readings of its metrics. */
 #include <math.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -266,8 +265,7 @@ static void put_text(struct buf *b, const char *server, const struct glance *old
 
 static void member(struct json_out *j, const char *key, double v)
 {
-    json_out_key(j, key);
-    json_out_rounded(j, v, 4); /* NAN: null */
+    json_out_member_rounded(j, key, v, 4); /* NAN: null */
 }
 
 static void put_json(struct buf *b, const struct glance *old, const struct glance *now)
@@ -283,8 +281,7 @@ static void put_json(struct buf *b, const struct glance *old, const struct glanc
     member(&j, "calls_in_flight", now->calls);
     member(&j, "nodes_ready", now->ready);
     member(&j, "nodes_lost", now->lost);
-    json_out_key(&j, "models");
-    json_out_array(&j);
+    json_out_member_array(&j, "models");
     for (uint32_t i = 0; i < now->n_models; i++) {
         const struct model *m = &now->model[i], *o = before(old, m->name);
         const double hits = m->v[HITS] - o->v[HITS], misses = m->v[MISSES] - o->v[MISSES];
@@ -322,9 +319,7 @@ static int print(const struct opts *o, const char *server, const struct glance *
             buf_puts(&b, "\033[H\033[J"); /* clears the screen and starts at the top */
         put_text(&b, server, old, now);
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 int cmd_top(int argc, const char *const *argv)

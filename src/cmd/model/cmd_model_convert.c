@@ -42,17 +42,14 @@ static int print_result(const struct opts *o, const struct quantize_result *r)
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "file");
-        json_out_str(&j, o->args[1]);
+        json_out_member_str(&j, "file", o->args[1]);
         quantize_report_json(&j, r);
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
         quantize_report_text(&b, r, opts_flag(o, "tensors"));
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 /* The encoding of the embedding: nothing is lost and nothing grows. */

@@ -36,9 +36,7 @@ static int print_result(const struct opts *o, const struct quantize_result *r)
     struct buf b;
     buf_init(&b, (size_t)64 << 20);
     quantize_report_text(&b, r, opts_flag(o, "tensors"));
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 static int merge(const struct opts *o, const struct quantize_opts *qo, struct quantize_result *r,

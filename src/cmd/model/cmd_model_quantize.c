@@ -1,6 +1,5 @@
 /* cmd_model_quantize.c - shoal model quantize: fewer bits per weight. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/file/file_read.h"
 #include "cmd/local/bare_model.h"
@@ -194,16 +193,11 @@ static int quantize(struct quantize_job *job, enum quantize_kind kind)
 
 static void json_perplexity(struct json_out *j, const struct quantize_job *job)
 {
-    json_out_key(j, "perplexity");
-    json_out_object(j);
-    json_out_key(j, "before");
-    json_out_num(j, job->before.ppl);
-    json_out_key(j, "after");
-    json_out_num(j, job->after.ppl);
-    json_out_key(j, "change");
-    json_out_num(j, job->after.ppl / job->before.ppl - 1);
-    json_out_key(j, "n");
-    json_out_uint(j, job->after.n_scored);
+    json_out_member_object(j, "perplexity");
+    json_out_member_num(j, "before", job->before.ppl);
+    json_out_member_num(j, "after", job->after.ppl);
+    json_out_member_num(j, "change", job->after.ppl / job->before.ppl - 1);
+    json_out_member_uint(j, "n", job->after.n_scored);
     json_out_object_end(j);
 }
 
@@ -215,13 +209,10 @@ static int print_result(const struct quantize_job *job)
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_key(&j, "file");
-        json_out_str(&j, o->args[1]);
+        json_out_member_str(&j, "file", o->args[1]);
         quantize_report_json(&j, &job->result);
-        if (job->calibration) {
-            json_out_key(&j, "calibration_tokens");
-            json_out_uint(&j, calibration_n_tokens(job->calibration));
-        }
+        if (job->calibration)
+            json_out_member_uint(&j, "calibration_tokens", calibration_n_tokens(job->calibration));
         if (opts_text(o, "perplexity"))
             json_perplexity(&j, job);
         json_out_object_end(&j);
@@ -235,9 +226,7 @@ static int print_result(const struct quantize_job *job)
             buf_printf(&b, "perplexity %.4f -> %.4f (%+.2f %%)\n", job->before.ppl, job->after.ppl,
                        100 * (job->after.ppl / job->before.ppl - 1));
     }
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 int cmd_model_quantize(int argc, const char *const *argv)

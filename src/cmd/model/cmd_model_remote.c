@@ -64,14 +64,10 @@ static int act(struct server_ask *r, const char *action, const char *name, const
     buf_init(&b, SERVER_ASK_MAX_BYTES);
     struct json_out j = json_out_make(&b);
     json_out_object(&j);
-    json_out_key(&j, "model");
-    json_out_str(&j, name);
-    json_out_key(&j, "action");
-    json_out_str(&j, action);
-    if (path) {
-        json_out_key(&j, "path");
-        json_out_str(&j, path);
-    }
+    json_out_member_str(&j, "model", name);
+    json_out_member_str(&j, "action", action);
+    if (path)
+        json_out_member_str(&j, "path", path);
     json_out_object_end(&j);
     int rc = b.rc < 0 ? cmd_fail(r->o->page, "%s", err_text(b.rc))
                       : server_ask(r, "/admin/models", "models", b.data, b.len);
@@ -120,9 +116,7 @@ static int print_one(const struct server_ask *r, const cJSON *m, const char *don
                        server_ask_number(m, "load_ms"));
         buf_putc(&b, '\n');
     }
-    int rc = cmd_print(r->o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(r->o->page, &b);
 }
 
 static int print_list(const struct server_ask *r)
@@ -149,9 +143,7 @@ static int print_list(const struct server_ask *r)
                    bytes, server_ask_number(m, "requests"), server_ask_text(m, "path"),
                    error[0] ? ": " : "", error);
     }
-    int rc = cmd_print(r->o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(r->o->page, &b);
 }
 
 int cmd_model_list(int argc, const char *const *argv)

@@ -1,7 +1,6 @@
 /* cmd_model_show.c - shoal model show: the contents of a model and its memory needs. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/bytes_text.h"
 #include "cmd/cmd.h"
@@ -226,9 +225,7 @@ static int print_key(const struct opts *o, const struct model_file *file)
         put_value(&j, file, kv, UINT64_MAX);
     }
     buf_putc(&b, '\n');
-    int rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -236,60 +233,43 @@ static int print_key(const struct opts *o, const struct model_file *file)
 static void json_uints(struct json_out *j, const char *const *names, const uint64_t *values,
                        size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        json_out_key(j, names[i]);
-        json_out_uint(j, values[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        json_out_member_uint(j, names[i], values[i]);
 }
 
 static void json_tokenizer(struct json_out *j, const struct facts *f)
 {
-    json_out_key(j, "tokenizer");
-    json_out_object(j);
+    json_out_member_object(j, "tokenizer");
     if (!f->t) {
-        json_out_key(j, "error");
-        json_out_str(j, f->t_error.msg);
+        json_out_member_str(j, "error", f->t_error.msg);
         json_out_object_end(j);
         return;
     }
     const struct tokenizer_info *i = tokenizer_info(f->t);
-    json_out_key(j, "kind");
-    json_out_str(j, tokenizer_kind_name(i->kind));
-    json_out_key(j, "model");
-    json_out_str(j, i->model);
-    json_out_key(j, "pre");
-    json_out_str(j, i->pre);
-    json_out_key(j, "n_vocab");
-    json_out_uint(j, i->n_vocab);
-    json_out_key(j, "bos");
-    json_out_int(j, i->bos);
-    json_out_key(j, "eos");
-    json_out_int(j, i->eos);
-    json_out_key(j, "add_bos");
-    json_out_bool(j, i->add_bos);
-    json_out_key(j, "chat_template");
-    json_out_bool(j, i->chat_template != NULL);
+    json_out_member_str(j, "kind", tokenizer_kind_name(i->kind));
+    json_out_member_str(j, "model", i->model);
+    json_out_member_str(j, "pre", i->pre);
+    json_out_member_uint(j, "n_vocab", i->n_vocab);
+    json_out_member_int(j, "bos", i->bos);
+    json_out_member_int(j, "eos", i->eos);
+    json_out_member_bool(j, "add_bos", i->add_bos);
+    json_out_member_bool(j, "chat_template", i->chat_template != NULL);
     json_out_object_end(j);
 }
 
 static void json_tensors(struct json_out *j, const struct model_file *file)
 {
-    json_out_key(j, "tensors");
-    json_out_array(j);
+    json_out_member_array(j, "tensors");
     for (size_t i = 0; i < file->n_tensors; i++) {
         const struct model_file_tensor *t = &file->tensors[i];
         json_out_object(j);
-        json_out_key(j, "name");
-        json_out_strn(j, t->name.p, t->name.n);
-        json_out_key(j, "type");
-        json_out_str(j, quant_info(t->type)->name);
-        json_out_key(j, "dims");
-        json_out_array(j);
+        json_out_member_strn(j, "name", t->name.p, t->name.n);
+        json_out_member_str(j, "type", quant_info(t->type)->name);
+        json_out_member_array(j, "dims");
         for (uint32_t d = 0; d < t->n_dims; d++)
             json_out_uint(j, t->dims[d]);
         json_out_array_end(j);
-        json_out_key(j, "bytes");
-        json_out_uint(j, t->n_bytes);
+        json_out_member_uint(j, "bytes", t->n_bytes);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -299,24 +279,19 @@ static void json_model(struct json_out *j, const struct facts *f)
 {
     static const char *const names[] = {"n_vocab",    "n_ctx_train", "n_layers", "dim",   "n_heads",
                                         "n_kv_heads", "head_dim",    "ffn_dim",  "window"};
-    json_out_key(j, "architecture");
-    json_out_object(j);
+    json_out_member_object(j, "architecture");
     if (f->has_config) {
         const struct decoder_config *c = &f->config;
         const uint64_t values[] = {c->n_vocab,    c->n_ctx_train, c->n_layers, c->dim,   c->n_heads,
                                    c->n_kv_heads, c->head_dim,    c->ffn_dim,  c->window};
-        json_out_key(j, "name");
-        json_out_str(j, c->arch);
-        json_out_key(j, "kind");
-        json_out_str(j, f->kind);
+        json_out_member_str(j, "name", c->arch);
+        json_out_member_str(j, "kind", f->kind);
         json_uints(j, names, values, sizeof(values) / sizeof(values[0]));
     } else {
-        json_out_key(j, "error");
-        json_out_str(j, f->config_error.msg);
+        json_out_member_str(j, "error", f->config_error.msg);
     }
     json_out_object_end(j);
-    json_out_key(j, "memory");
-    json_out_object(j);
+    json_out_member_object(j, "memory");
     if (f->has_sizes) {
         static const char *const keys[] = {"weights_bytes", "scratch_bytes", "kv_bytes_per_token",
                                            "n_ctx"};
@@ -324,8 +299,7 @@ static void json_model(struct json_out *j, const struct facts *f)
                                    f->sizes.n_ctx};
         json_uints(j, keys, values, 4);
     } else {
-        json_out_key(j, "error");
-        json_out_str(j, f->has_config ? f->sizes_error.msg : f->config_error.msg);
+        json_out_member_str(j, "error", f->has_config ? f->sizes_error.msg : f->config_error.msg);
     }
     json_out_object_end(j);
 }
@@ -338,28 +312,21 @@ static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
                                f->tensor_bytes, f->file->n_tensors};
     struct json_out json = json_out_make(b), *j = &json;
     json_out_object(j);
-    json_out_key(j, "file");
-    json_out_str(j, f->path);
+    json_out_member_str(j, "file", f->path);
     json_uints(j, names, values, 5);
     json_model(j, f);
     json_tokenizer(j, f);
-    json_out_key(j, "types");
-    json_out_array(j);
+    json_out_member_array(j, "types");
     for (size_t i = 0; i < f->n_types; i++) {
         json_out_object(j);
-        json_out_key(j, "type");
-        json_out_str(j, quant_info(f->types[i].type)->name);
-        json_out_key(j, "tensors");
-        json_out_uint(j, f->types[i].n);
-        json_out_key(j, "params");
-        json_out_uint(j, f->types[i].params);
-        json_out_key(j, "bytes");
-        json_out_uint(j, f->types[i].bytes);
+        json_out_member_str(j, "type", quant_info(f->types[i].type)->name);
+        json_out_member_uint(j, "tensors", f->types[i].n);
+        json_out_member_uint(j, "params", f->types[i].params);
+        json_out_member_uint(j, "bytes", f->types[i].bytes);
         json_out_object_end(j);
     }
     json_out_array_end(j);
-    json_out_key(j, "metadata");
-    json_out_object(j);
+    json_out_member_object(j, "metadata");
     for (size_t i = 0; i < f->file->n_values; i++) {
         const struct model_file_value *kv = &f->file->values[i];
         char key[256];
@@ -371,8 +338,7 @@ static void put_json(struct buf *b, const struct opts *o, const struct facts *f)
             put_value(j, f->file, kv, UINT64_MAX);
         } else {
             json_out_object(j);
-            json_out_key(j, "elements");
-            json_out_uint(j, kv->n_elems);
+            json_out_member_uint(j, "elements", kv->n_elems);
             json_out_object_end(j);
         }
     }

@@ -1,6 +1,5 @@
 /* cmd_model_sign.c - shoal model sign, shoal model verify: signatures of models. */
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/file/file_read.h"
@@ -107,20 +106,12 @@ static int sign(const struct opts *o)
     } else {
         buf_printf(&b, "%s: %u %s signed\n", so.out, n, n == 1 ? "file" : "files");
     }
-    rc = cmd_print(o->page, &b);
-    buf_fini(&b);
-    return rc;
+    return cmd_print_end(o->page, &b);
 }
 
 int cmd_model_sign(int argc, const char *const *argv)
 {
-    struct opts o;
-    int rc;
-    if (!cmd_begin(&o, &sign_page, argc, argv, &rc))
-        return rc;
-    rc = sign(&o);
-    opts_fini(&o);
-    return rc;
+    return cmd_page(&sign_page, argc, argv, sign);
 }
 
 struct checking {
@@ -153,15 +144,13 @@ static void put_json(struct buf *b, const struct checking *c, const char *error)
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "verified");
-    json_out_bool(&j, !error);
+    json_out_member_bool(&j, "verified", !error);
     json_out_member_str(&j, "signature", c->signature);
     json_out_member_str(&j, "method", signer_method_name(c->by.method));
     json_out_member_str(&j, "key", c->by.key);
     json_out_member_str(&j, "subject", c->by.subject);
     json_out_member_uint(&j, "files", c->report.n_checked);
-    json_out_key(&j, "differences");
-    json_out_array(&j);
+    json_out_member_array(&j, "differences");
     for (uint32_t i = 0; i < c->report.n_differences && i < MODEL_SIGNING_MAX_SHOWN; i++) {
         json_out_object(&j);
         json_out_member_str(&j, "file", c->report.shown[i].name);
@@ -233,11 +222,5 @@ static int verify(const struct opts *o)
 
 int cmd_model_verify(int argc, const char *const *argv)
 {
-    struct opts o;
-    int rc;
-    if (!cmd_begin(&o, &verify_page, argc, argv, &rc))
-        return rc;
-    rc = verify(&o);
-    opts_fini(&o);
-    return rc;
+    return cmd_page(&verify_page, argc, argv, verify);
 }

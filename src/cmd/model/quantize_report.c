@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/bytes_text.h"
 
@@ -60,44 +59,30 @@ void quantize_report_text(struct buf *b, const struct quantize_result *r, bool t
 
 void quantize_report_json(struct json_out *j, const struct quantize_result *r)
 {
-    json_out_key(j, "bytes_from");
-    json_out_uint(j, r->bytes_from);
-    json_out_key(j, "bytes_to");
-    json_out_uint(j, r->bytes_to);
-    json_out_key(j, "types");
-    json_out_array(j);
+    json_out_member_uint(j, "bytes_from", r->bytes_from);
+    json_out_member_uint(j, "bytes_to", r->bytes_to);
+    json_out_member_array(j, "types");
     for (size_t i = 0; i < sizeof(r->types) / sizeof(r->types[0]); i++) {
         if (!r->types[i].n_tensors)
             continue;
         json_out_object(j);
-        json_out_key(j, "type");
-        json_out_str(j, quant_info((uint32_t)i)->name);
-        json_out_key(j, "tensors");
-        json_out_uint(j, r->types[i].n_tensors);
-        json_out_key(j, "bytes");
-        json_out_uint(j, r->types[i].n_bytes);
+        json_out_member_str(j, "type", quant_info((uint32_t)i)->name);
+        json_out_member_uint(j, "tensors", r->types[i].n_tensors);
+        json_out_member_uint(j, "bytes", r->types[i].n_bytes);
         json_out_object_end(j);
     }
     json_out_array_end(j);
-    json_out_key(j, "tensors");
-    json_out_array(j);
+    json_out_member_array(j, "tensors");
     for (size_t i = 0; i < r->n_tensors; i++) {
         const struct quantize_tensor *t = &r->tensors[i];
         json_out_object(j);
-        json_out_key(j, "name");
-        json_out_str(j, t->name);
-        json_out_key(j, "from");
-        json_out_str(j, quant_info(t->from)->name);
-        json_out_key(j, "to");
-        json_out_str(j, quant_info(t->to)->name);
-        json_out_key(j, "bytes");
-        json_out_uint(j, t->bytes_to);
-        json_out_key(j, "rmse");
-        json_out_num(j, t->rmse);
-        json_out_key(j, "relative");
-        json_out_num(j, t->relative);
-        json_out_key(j, "calibrated");
-        json_out_bool(j, t->important);
+        json_out_member_str(j, "name", t->name);
+        json_out_member_str(j, "from", quant_info(t->from)->name);
+        json_out_member_str(j, "to", quant_info(t->to)->name);
+        json_out_member_uint(j, "bytes", t->bytes_to);
+        json_out_member_num(j, "rmse", t->rmse);
+        json_out_member_num(j, "relative", t->relative);
+        json_out_member_bool(j, "calibrated", t->important);
         json_out_object_end(j);
     }
     json_out_array_end(j);

@@ -22,7 +22,7 @@ static const struct opts_page page = {
     .details = "It holds no model itself.  A request goes to the node with the lowest expected "
                "latency.\nWhen a node dies in the middle of an answer, another one continues it: "
                "the client sees a\nshort pause and the same text.",
-    .groups = {OPTS_GROUP("Gateway", defs), {"Member", serving_member_defs, SERVING_N_MEMBER_DEFS}},
+    .groups = {OPTS_GROUP("Gateway", defs), &serving_member_group},
     .examples = "  shoal gateway --node hub1:7600 --node hub2:7600 --certs ca/members/gw\n"
                 "  shoal gateway --join tls://nats1:4222 --certs ca/members/gw\n"
                 "  shoal gateway --config shoal.yaml\n",

@@ -34,7 +34,7 @@ static const struct opts_page page = {
     .details = "Gateways (shoal gateway --node ADDRESS) send requests here.  Both sides show a "
                "certificate\nof the shoal's own CA (shoal ca).  SIGTERM drains: gateways move new "
                "requests away at once,\nand running ones end here.",
-    .groups = {OPTS_GROUP("Node", defs), {"Member", serving_member_defs, SERVING_N_MEMBER_DEFS}},
+    .groups = {OPTS_GROUP("Node", defs), &serving_member_group},
     .examples = "  shoal node --certs ca/members/hub1\n"
                 "  shoal node --join tls://nats1:4222 --certs ca/members/hub1\n"
                 "  shoal node --listen unix:/run/shoal/node.sock -m story=stories15M.gguf\n",

@@ -15,11 +15,11 @@
 #include "base/mem.h"
 #include "base/plural.h"
 #include "config/config_diff.h"
-#include "gateway/gateway.h"
+#include "gateway/server/gateway.h"
 
 #define SETTLE_MS 100 /* after a change of the file: an editor may write several files */
 
-const struct opts_def serving_member_defs[] = {
+static const struct opts_def member_defs[] = {
     {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
      "name of this member; default: from its certificate, or the host name"},
     {"zone", 0, OPTS_TEXT, "ZONE", NULL, 0, 0, "its location, such as a building; for placement"},
@@ -35,9 +35,7 @@ const struct opts_def serving_member_defs[] = {
     {"controller", 0, OPTS_CHOICE, "auto|never", NULL, 0, 0,
      "whether it may become controller; auto, the default: if its certificate allows it"},
 };
-_Static_assert(sizeof(serving_member_defs) / sizeof(serving_member_defs[0]) ==
-                   SERVING_N_MEMBER_DEFS,
-               "the header says how many there are");
+const struct opts_group serving_member_group = OPTS_GROUP_INIT("Member", member_defs);
 
 /* ---- options to a configuration ---- */
 

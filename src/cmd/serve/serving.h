@@ -16,8 +16,7 @@ struct serving {
 };
 
 /* Options of a member of a shoal: certificates, name, zone. */
-extern const struct opts_def serving_member_defs[];
-#define SERVING_N_MEMBER_DEFS 8u
+extern const struct opts_group serving_member_group;
 
 int serving_main(const struct serving *s, int argc, const char *const *argv);
 
@@ -32,7 +31,7 @@ SHOAL_MUST_CHECK int serving_models(struct config *c, const struct opts *o, stru
 /* Adds the models that come with Shoal, unless the configuration leaves them out, or there are
  * others and `beside` is false. Beside others they are loaded when they are first needed. */
 SHOAL_MUST_CHECK int serving_pack(struct config *c, bool beside, struct err *e);
-/* The options of serving_member_defs. */
+/* The options of serving_member_group. */
 SHOAL_MUST_CHECK int serving_member(struct config *c, const struct opts *o, struct err *e);
 
 #endif

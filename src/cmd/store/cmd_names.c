@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/bytes_text.h"
-#include "base/mem.h"
 #include "base/plural.h"
 #include "cmd/local/stored.h"
 #include "depot/store/model_manifest.h"
@@ -171,8 +170,7 @@ static int list(const struct opts *o, struct model_store *s, struct model_refs *
     if (l.json) {
         json_out_object(&l.j);
         json_out_member_str(&l.j, "store", model_store_dir(s));
-        json_out_key(&l.j, "models");
-        json_out_array(&l.j);
+        json_out_member_array(&l.j, "models");
     } else {
         buf_printf(&l.b, "%-32s %-12s %10s  %-16s  %s\n", "NAME", "SHA-256", "SIZE", "ADDED (UTC)",
                    "SOURCE");
@@ -220,8 +218,7 @@ static void put_files(struct listing *l, const struct model_manifest *m)
     char size[32], hex[HEX_BYTES];
     if (l->json) {
         json_out_member_uint(&l->j, "bytes", model_manifest_bytes(m));
-        json_out_key(&l->j, "files");
-        json_out_array(&l->j);
+        json_out_member_array(&l->j, "files");
     } else {
         buf_printf(&l->b, "%-12s %s\n", "size", bytes_text(size, (double)model_manifest_bytes(m)));
     }

@@ -1,5 +1,4 @@
 /* cmd_ps.c - shoal ps: the models that a running server has in memory. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes_text.h"

@@ -1,6 +1,5 @@
 /* cmd_pull.c - shoal pull: brings models into the store; shoal run: chats with one. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "cmd/store/pull_opts.h"
@@ -36,7 +35,7 @@ static struct opts_page pull_page = {
         "  https://HOST/FILE[#sha256=HEX] a file of a web server\n"
         "  ./FILE, /FOLDER                a file or folder of this machine\n"
         "An interrupted pull resumes where it stopped.",
-    .groups = {OPTS_GROUP("Model", pull_defs)},
+    .groups = {OPTS_GROUP("Model", pull_defs), &pull_opts_group},
     .examples = "  shoal pull smollm2\n"
                 "  shoal pull hf.co/bartowski/SmolLM2-360M-Instruct-GGUF:Q4_K_M\n"
                 "  shoal pull registry.local:5000/team/reply:2 --name reply2\n"
@@ -81,11 +80,9 @@ static int pull(const struct opts *o, struct model_store *s)
 
 int cmd_pull(int argc, const char *const *argv)
 {
-    struct opts_page page = pull_page;
     struct opts o;
     int rc;
-    page.groups[1] = pull_opts_group;
-    if (!cmd_begin(&o, &page, argc, argv, &rc))
+    if (!cmd_begin(&o, &pull_page, argc, argv, &rc))
         return rc;
     struct model_store *s = stored_open(&o, 0);
     rc = s ? pull(&o, s) : CMD_FAILED;
@@ -123,7 +120,6 @@ static int bring(const char *model, char name[MODEL_SOURCE_NAME_BYTES])
         return rc < 0 ? cmd_fail(&run_page, "%s", e.msg) : CMD_OK;
     struct opts_page page = pull_page;
     page.command = "run";
-    page.groups[1] = pull_opts_group;
     if (!cmd_begin(&o, &page, 1, argv, &code))
         return code;
     struct model_store *s = stored_open(&o, 0);

@@ -23,6 +23,7 @@ static const struct opts_page push_page = {
     .summary = "Sends a model of the store to an OCI registry.",
     .details = "A model of one file gets Ollama's manifest, a folder that of ModelPack.  Without a "
                "second\nargument the model's name says where it goes.",
+    .groups = {&pull_opts_group},
     .examples = "  shoal push reply2 registry.local:5000/team/reply:2\n"
                 "  shoal push localhost:5000/team/reply:2\n",
 };
@@ -32,6 +33,7 @@ static const struct opts_page ollama_page = {
     .max_args = 1,
     .summary = "Copies the models of Ollama into the store, with their names.",
     .details = "DIR: default $OLLAMA_MODELS, or ~/.ollama/models.  Ollama's own copies stay.",
+    .groups = {&pull_opts_group},
     .examples = "  shoal import ollama\n  shoal import ollama /usr/share/ollama/.ollama/models\n",
 };
 static const struct opts_page hf_page = {
@@ -42,6 +44,7 @@ static const struct opts_page hf_page = {
     .details =
         "DIR: default $HF_HUB_CACHE, $HF_HOME/hub, or ~/.cache/huggingface/hub.  GGUF files, "
         "and folders\nwith config.json and .safetensors, of the main branch.",
+    .groups = {&pull_opts_group},
     .examples = "  shoal import hf-cache\n",
 };
 
@@ -151,14 +154,12 @@ static int import_hf(const struct opts *o, struct model_store *s)
 
 /* ---- the commands ---- */
 
-static int run(const struct opts_page *base, int argc, const char *const *argv,
+static int run(const struct opts_page *page, int argc, const char *const *argv,
                int (*verb)(const struct opts *o, struct model_store *s))
 {
-    struct opts_page page = *base;
     struct opts o;
     int rc;
-    page.groups[0] = pull_opts_group;
-    if (!cmd_begin(&o, &page, argc, argv, &rc))
+    if (!cmd_begin(&o, page, argc, argv, &rc))
         return rc;
     struct model_store *s = stored_open(&o, 0);
     rc = s ? verb(&o, s) : CMD_FAILED;

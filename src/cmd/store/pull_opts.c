@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "cmd/store/package_tools.h"
 #include "depot/model_pull.h"
-#include "depot/store/model_store.h"
 #include "wire/json_out.h"
 
 #define MAX_LINE_BYTES ((size_t)64 << 10)
@@ -31,7 +30,7 @@ static const struct opts_def defs[] = {
     {"allow-private", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "follow redirects to addresses of this machine and of private networks"},
 };
-const struct opts_group pull_opts_group = OPTS_GROUP("Options", defs);
+const struct opts_group pull_opts_group = OPTS_GROUP_INIT("Options", defs);
 
 static void event(struct pull_report *r, void (*put)(struct json_out *j, const void *arg),
                   const char *name, const void *arg)
@@ -81,8 +80,7 @@ static void put_model(struct json_out *j, const void *arg)
     json_out_member_uint(j, "bytes", m->bytes);
     if (m->path[0])
         json_out_member_str(j, "path", m->path);
-    json_out_key(j, "had");
-    json_out_bool(j, m->had);
+    json_out_member_bool(j, "had", m->had);
 }
 
 void pull_report_rest(struct pull_report *r)

@@ -2,7 +2,6 @@
 #include "depot/source/intake_fill.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

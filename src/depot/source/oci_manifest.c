@@ -175,8 +175,7 @@ static void put_blob(struct json_out *j, const struct oci_blob *b, const char *t
     json_out_member_str(j, "digest", b->digest);
     json_out_member_uint(j, "size", b->bytes);
     if (title) {
-        json_out_key(j, "annotations");
-        json_out_object(j);
+        json_out_member_object(j, "annotations");
         json_out_member_str(j, "org.cncf.model.filepath", title);
         json_out_member_str(j, "org.opencontainers.image.title", title);
         json_out_object_end(j);
@@ -230,8 +229,7 @@ void oci_manifest_write(const struct oci_manifest *m, struct buf *out)
     json_out_key(&j, "config");
     put_blob(&j, &m->parts[OCI_PART_CONFIG],
              m->folder ? MODELPACK "config.v1+json" : part_types[OCI_PART_CONFIG], NULL);
-    json_out_key(&j, "layers");
-    json_out_array(&j);
+    json_out_member_array(&j, "layers");
     for (uint32_t i = 0; i < m->n_files; i++)
         put_blob(&j, &m->files[i].blob, file_type(m, i), m->folder ? m->files[i].name : NULL);
     for (int i = 0; i < OCI_PART_CONFIG; i++)

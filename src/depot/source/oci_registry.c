@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "depot/source/oci_manifest.h"
 #include "depot/source/web_parallel.h"
 #include "wire/json_in.h"
 

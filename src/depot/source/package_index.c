@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "base/buf.h"
-#include "base/mem.h"
 #include "depot/source/web.h"
 #include "wire/json_in.h"
 

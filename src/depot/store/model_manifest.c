@@ -289,23 +289,16 @@ void model_manifest_write(struct buf *out, const struct model_manifest *m)
     struct json_out j = json_out_make(out);
     char hex[2 * SHA256_BYTES + 1];
     json_out_object(&j);
-    json_out_key(&j, "shoal_manifest");
-    json_out_uint(&j, 1);
-    json_out_key(&j, "folder");
-    json_out_bool(&j, m->folder);
-    json_out_key(&j, "open");
-    json_out_str(&j, m->open);
-    json_out_key(&j, "files");
-    json_out_array(&j);
+    json_out_member_uint(&j, "shoal_manifest", 1);
+    json_out_member_bool(&j, "folder", m->folder);
+    json_out_member_str(&j, "open", m->open);
+    json_out_member_array(&j, "files");
     for (uint32_t i = 0; i < m->n_files; i++) {
         sha256_hex(hex, m->files[i].sum);
         json_out_object(&j);
-        json_out_key(&j, "name");
-        json_out_str(&j, m->files[i].name);
-        json_out_key(&j, "bytes");
-        json_out_uint(&j, m->files[i].bytes);
-        json_out_key(&j, "sha256");
-        json_out_str(&j, hex);
+        json_out_member_str(&j, "name", m->files[i].name);
+        json_out_member_uint(&j, "bytes", m->files[i].bytes);
+        json_out_member_str(&j, "sha256", hex);
         json_out_object_end(&j);
     }
     json_out_array_end(&j);

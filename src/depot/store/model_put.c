@@ -2,7 +2,6 @@
 #include "depot/store/model_put.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

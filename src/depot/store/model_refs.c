@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/room.h"
 #include "depot/store/store_lock.h"
 #include "wire/json_in.h"
 #include "wire/json_out.h"
@@ -127,14 +128,8 @@ static int by_name(const void *a, const void *b)
 
 static int add(struct model_refs *r, const char *path, struct err *e)
 {
-    if (r->n == r->cap) {
-        size_t more = r->cap ? 2 * r->cap : 16;
-        struct model_ref *v = mem_realloc(r->v, more * sizeof(*v));
-        if (!v)
-            return err_set(e, SHOAL_ENOMEM, "names of models");
-        r->v = v;
-        r->cap = more;
-    }
+    if (!room_make(&r->v, &r->cap, r->n, sizeof(*r->v), 16))
+        return err_set(e, SHOAL_ENOMEM, "names of models");
     int rc = read_ref(r, &r->v[r->n], path, e);
     r->n += rc == 0;
     return rc;
@@ -277,10 +272,8 @@ static void write_ref(struct buf *b, const struct model_ref *ref)
         json_out_member_uint(&j, "context", ref->context);
     if (ref->parallel)
         json_out_member_uint(&j, "parallel", ref->parallel);
-    if (ref->pinned) {
-        json_out_key(&j, "pinned");
-        json_out_bool(&j, true);
-    }
+    if (ref->pinned)
+        json_out_member_bool(&j, "pinned", true);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }

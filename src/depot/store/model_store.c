@@ -16,10 +16,10 @@
 
 #include "base/buf.h"
 #include "base/bytes_text.h"
-#include "base/file/file_open.h"
 #include "base/file/file_read.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/room.h"
 #include "depot/store/model_manifest.h"
 #include "depot/store/model_refs.h"
 #include "depot/store/store_lock.h"
@@ -536,15 +536,9 @@ static int list_folder(struct model_store *s, bool incoming, const struct model_
         if (strlen(x->d_name) != 2 * SHA256_BYTES || !sha256_read_hex(entry.sha256, x->d_name) ||
             !join(at, path, x->d_name) || *n == MAX_ENTRIES)
             continue;
-        if (*n == *cap) {
-            size_t more = *cap ? 2 * *cap : 16;
-            struct model_store_entry *bigger = mem_realloc(*list, more * sizeof(**list));
-            if (!bigger) {
-                rc = err_set(e, SHOAL_ENOMEM, "list of models");
-                break;
-            }
-            *list = bigger;
-            *cap = more;
+        if (!room_make(list, cap, *n, sizeof(**list), 16)) {
+            rc = err_set(e, SHOAL_ENOMEM, "list of models");
+            break;
         }
         describe(&entry, at, names);
         (*list)[(*n)++] = entry;

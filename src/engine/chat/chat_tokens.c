@@ -20,7 +20,6 @@
 #include "engine/chat/chat.h"
 #include "engine/chat/chat_tools.h"
 #include "engine/engine_state.h"
-#include "engine/kinds.h"
 #include "engine/prompt_limit.h"
 #include "text/chat_template.h"
 

@@ -120,8 +120,7 @@ static void put_tool(struct json_out *j, const struct chat_tool *t)
 {
     json_out_object(j);
     json_out_member_str(j, "type", "function");
-    json_out_key(j, "function");
-    json_out_object(j);
+    json_out_member_object(j, "function");
     json_out_member_str(j, "name", t->name);
     json_out_member_str(j, "description", t->description);
     if (t->parameters.kind != VALUE_NULL) {

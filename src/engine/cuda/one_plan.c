@@ -1,8 +1,6 @@
 /* one_plan.c - see one_plan.h. */
 #include "engine/cuda/one_plan.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 
 enum {

@@ -5,7 +5,6 @@
  * pass.  Memory for a result is reserved when its task is submitted. */
 #include "engine/native/encoder_specialist.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "engine/native/phrases.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "text/tokenizer/tokenizer.h"

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "engine/batcher.h"
 #include "engine/cache_dir.h"
-#include "engine/memory_plan.h"
 #include "engine/task.h"
 #include "format/model_file.h"
 #include "model/voice/voice.h"

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "engine/estimate.h"
 #include "flow/generate/token_queue.h"
 #include "host/kept_answer.h"
 #include "host/registry.h"

@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/mem.h"
 #include "engine/chat/chat.h"
 #include "engine/decode/constraint_check.h"
+#include "engine/estimate.h"
 #include "flow/acquire.h"
 #include "flow/flow_trace.h"
 #include "flow/generate/answer_cache.h"

@@ -1,8 +1,6 @@
 /* panel_classify.c - see panel_classify.h. */
 #include "flow/panel/panel_classify.h"
 
-#include <string.h>
-
 #include "ensemble/vote.h"
 #include "flow/panel/panel.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/room.h"
 
 #define MAX_TEXT_BYTES REQUEST_MAX_BYTES
 
@@ -15,16 +16,8 @@ static int add_field(struct privacy_fields *f, const char **text, size_t *n, con
     size_t bytes = !*text ? 0 : n ? *n : strlen(*text);
     if (bytes == 0)
         return 0;
-    if (f->n == f->cap) {
-        uint32_t cap = f->cap ? 2 * f->cap : 16;
-        struct privacy_field *more = arena_zalloc_n(&f->request->arena, cap, sizeof(*more));
-        if (!more)
-            return SHOAL_ENOMEM;
-        if (f->n > 0)
-            memcpy(more, f->list, f->n * sizeof(*more));
-        f->list = more;
-        f->cap = cap;
-    }
+    if (!room_make_in(&f->request->arena, &f->list, &f->cap, f->n, sizeof(*f->list), 16))
+        return SHOAL_ENOMEM;
     f->list[f->n++] = (struct privacy_field){
         .text = text, .n = n, .bytes = bytes, .name = name, .input = -1, .prose = prose};
     return 0;
@@ -208,16 +201,8 @@ int privacy_fields_open(struct privacy_fields *f, struct request *r)
 static int put_hit(struct privacy_fields *f, struct privacy_field *to, uint32_t at,
                    const struct pii_hit *h)
 {
-    if (to->n_hits == to->cap) {
-        uint32_t cap = to->cap ? 2 * to->cap : 8;
-        struct pii_hit *more = arena_zalloc_n(&f->request->arena, cap, sizeof(*more));
-        if (!more)
-            return SHOAL_ENOMEM;
-        if (to->n_hits > 0)
-            memcpy(more, to->hits, to->n_hits * sizeof(*more));
-        to->hits = more;
-        to->cap = cap;
-    }
+    if (!room_make_in(&f->request->arena, &to->hits, &to->cap, to->n_hits, sizeof(*to->hits), 8))
+        return SHOAL_ENOMEM;
     memmove(to->hits + at + 1, to->hits + at, (to->n_hits - at) * sizeof(*h));
     to->hits[at] = *h;
     to->n_hits++;

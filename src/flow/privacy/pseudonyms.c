@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/holdings.h"
+#include "base/room.h"
 
 #define ID_DIGITS 8u
 #define WAYS 4u             /* places of a value */
@@ -196,16 +197,8 @@ static int put(struct pseudonyms_map *m, uint32_t id, enum pii_kind kind, const 
 {
     if (m->n == PSEUDONYMS_MAX_VALUES)
         return SHOAL_ELIMIT;
-    if (m->n == m->cap) {
-        uint32_t cap = m->cap ? 2 * m->cap : 16;
-        struct pseudonyms_value *more = arena_zalloc_n(m->arena, cap, sizeof(*more));
-        if (!more)
-            return SHOAL_ENOMEM;
-        if (m->n > 0)
-            memcpy(more, m->values, m->n * sizeof(*more));
-        m->values = more;
-        m->cap = cap;
-    }
+    if (!room_make_in(m->arena, &m->values, &m->cap, m->n, sizeof(*m->values), 16))
+        return SHOAL_ENOMEM;
     m->values[m->n++] = (struct pseudonyms_value){.id = id, .kind = kind, .text = text, .n = n};
     if (m->session)
         keep(m->all, m->scope, holdings_who(m->tenant), id, text, n);

@@ -32,8 +32,7 @@ int constraint_parts_set(struct request *r, const struct constraint_parts *p, st
     buf_init(&b, MAX_BYTES);
     struct json_out j = json_out_make(&b);
     json_out_object(&j);
-    json_out_key(&j, "parts");
-    json_out_array(&j);
+    json_out_member_array(&j, "parts");
     for (uint32_t i = 0; i < p->n; i++)
         put_part(&j, &p->list[i]);
     json_out_array_end(&j);

@@ -1,7 +1,6 @@
 /* tool_sink.c - see tool_sink.h. */
 #include "flow/tools/tool_sink.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "format/hf/hf_map.h"
 
 enum {

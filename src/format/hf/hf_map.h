@@ -40,6 +40,7 @@ struct hf_arch {
     const char *name;            /* general.architecture */
     const char *prefix;          /* optional prefix of the names */
     const struct hf_rule *rules; /* ends with from == NULL */
+    const struct hf_rule *usual; /* those it shares with others, asked last; NULL: none */
     int (*configure)(struct hf_folder *f, struct err *e);
 };
 

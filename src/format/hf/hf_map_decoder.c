@@ -4,11 +4,12 @@
 
 #include "format/hf/hf_map.h"
 
-static const struct hf_rule llama_rules[] = {
+/* What most decoders have in common. The tables of those that use it say what differs. */
+static const struct hf_rule usual[] = {
     {"embed_tokens.weight", "token_embd.weight", HF_COPY},
     {"layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", HF_COPY},
-    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_ROPE_Q},
-    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_ROPE_K},
+    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_COPY},
+    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_COPY},
     {"layers.#.self_attn.v_proj.*", "blk.#.attn_v.*", HF_COPY},
     {"layers.#.self_attn.o_proj.*", "blk.#.attn_output.*", HF_COPY},
     {"layers.#.self_attn.rotary_emb.inv_freq", NULL, HF_SKIP},
@@ -21,22 +22,15 @@ static const struct hf_rule llama_rules[] = {
     {NULL, NULL, HF_COPY},
 };
 
+static const struct hf_rule llama_rules[] = {
+    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_ROPE_Q},
+    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_ROPE_K},
+    {NULL, NULL, HF_COPY},
+};
+
 static const struct hf_rule qwen_rules[] = {
-    {"embed_tokens.weight", "token_embd.weight", HF_COPY},
-    {"layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", HF_COPY},
-    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_COPY},
-    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_COPY},
-    {"layers.#.self_attn.v_proj.*", "blk.#.attn_v.*", HF_COPY},
-    {"layers.#.self_attn.o_proj.*", "blk.#.attn_output.*", HF_COPY},
     {"layers.#.self_attn.q_norm.weight", "blk.#.attn_q_norm.weight", HF_COPY},
     {"layers.#.self_attn.k_norm.weight", "blk.#.attn_k_norm.weight", HF_COPY},
-    {"layers.#.self_attn.rotary_emb.inv_freq", NULL, HF_SKIP},
-    {"layers.#.post_attention_layernorm.weight", "blk.#.ffn_norm.weight", HF_COPY},
-    {"layers.#.mlp.gate_proj.*", "blk.#.ffn_gate.*", HF_COPY},
-    {"layers.#.mlp.up_proj.*", "blk.#.ffn_up.*", HF_COPY},
-    {"layers.#.mlp.down_proj.*", "blk.#.ffn_down.*", HF_COPY},
-    {"norm.weight", "output_norm.weight", HF_COPY},
-    {"lm_head.weight", "output.weight", HF_OUTPUT},
     {NULL, NULL, HF_COPY},
 };
 
@@ -105,59 +99,27 @@ static const struct hf_rule phi3_rules[] = {
 
 /* OLMo 2 and EXAONE 4: norms behind the blocks. */
 static const struct hf_rule post_norm_rules[] = {
-    {"embed_tokens.weight", "token_embd.weight", HF_COPY},
-    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_COPY},
-    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_COPY},
-    {"layers.#.self_attn.v_proj.*", "blk.#.attn_v.*", HF_COPY},
-    {"layers.#.self_attn.o_proj.*", "blk.#.attn_output.*", HF_COPY},
     {"layers.#.self_attn.q_norm.weight", "blk.#.attn_q_norm.weight", HF_COPY},
     {"layers.#.self_attn.k_norm.weight", "blk.#.attn_k_norm.weight", HF_COPY},
     {"layers.#.post_attention_layernorm.weight", "blk.#.post_attention_norm.weight", HF_COPY},
-    {"layers.#.mlp.gate_proj.weight", "blk.#.ffn_gate.weight", HF_COPY},
-    {"layers.#.mlp.up_proj.weight", "blk.#.ffn_up.weight", HF_COPY},
-    {"layers.#.mlp.down_proj.weight", "blk.#.ffn_down.weight", HF_COPY},
     {"layers.#.post_feedforward_layernorm.weight", "blk.#.post_ffw_norm.weight", HF_COPY},
-    {"norm.weight", "output_norm.weight", HF_COPY},
-    {"lm_head.weight", "output.weight", HF_OUTPUT},
     {NULL, NULL, HF_COPY},
 };
 
 static const struct hf_rule gemma_rules[] = {
-    {"embed_tokens.weight", "token_embd.weight", HF_COPY},
     {"layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", HF_ADD_ONE},
-    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_COPY},
-    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_COPY},
-    {"layers.#.self_attn.v_proj.*", "blk.#.attn_v.*", HF_COPY},
-    {"layers.#.self_attn.o_proj.*", "blk.#.attn_output.*", HF_COPY},
     {"layers.#.self_attn.q_norm.weight", "blk.#.attn_q_norm.weight", HF_ADD_ONE},
     {"layers.#.self_attn.k_norm.weight", "blk.#.attn_k_norm.weight", HF_ADD_ONE},
     {"layers.#.post_attention_layernorm.weight", "blk.#.post_attention_norm.weight", HF_ADD_ONE},
     {"layers.#.pre_feedforward_layernorm.weight", "blk.#.ffn_norm.weight", HF_ADD_ONE},
-    {"layers.#.mlp.gate_proj.weight", "blk.#.ffn_gate.weight", HF_COPY},
-    {"layers.#.mlp.up_proj.weight", "blk.#.ffn_up.weight", HF_COPY},
-    {"layers.#.mlp.down_proj.weight", "blk.#.ffn_down.weight", HF_COPY},
     {"layers.#.post_feedforward_layernorm.weight", "blk.#.post_ffw_norm.weight", HF_ADD_ONE},
     {"norm.weight", "output_norm.weight", HF_ADD_ONE},
-    {"lm_head.weight", "output.weight", HF_OUTPUT},
     {NULL, NULL, HF_COPY},
 };
 
 static const struct hf_rule hunyuan_rules[] = {
-    {"embed_tokens.weight", "token_embd.weight", HF_COPY},
-    {"layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", HF_COPY},
-    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_COPY},
-    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_COPY},
-    {"layers.#.self_attn.v_proj.*", "blk.#.attn_v.*", HF_COPY},
-    {"layers.#.self_attn.o_proj.*", "blk.#.attn_output.*", HF_COPY},
     {"layers.#.self_attn.query_layernorm.weight", "blk.#.attn_q_norm.weight", HF_COPY},
     {"layers.#.self_attn.key_layernorm.weight", "blk.#.attn_k_norm.weight", HF_COPY},
-    {"layers.#.self_attn.rotary_emb.inv_freq", NULL, HF_SKIP},
-    {"layers.#.post_attention_layernorm.weight", "blk.#.ffn_norm.weight", HF_COPY},
-    {"layers.#.mlp.gate_proj.*", "blk.#.ffn_gate.*", HF_COPY},
-    {"layers.#.mlp.up_proj.*", "blk.#.ffn_up.*", HF_COPY},
-    {"layers.#.mlp.down_proj.*", "blk.#.ffn_down.*", HF_COPY},
-    {"norm.weight", "output_norm.weight", HF_COPY},
-    {"lm_head.weight", "output.weight", HF_OUTPUT},
     {NULL, NULL, HF_COPY},
 };
 
@@ -178,19 +140,9 @@ static const struct hf_rule gptneox_rules[] = {
 };
 
 static const struct hf_rule stablelm_rules[] = {
-    {"embed_tokens.weight", "token_embd.weight", HF_COPY},
     {"layers.#.input_layernorm.*", "blk.#.attn_norm.*", HF_COPY},
-    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_COPY},
-    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_COPY},
-    {"layers.#.self_attn.v_proj.*", "blk.#.attn_v.*", HF_COPY},
-    {"layers.#.self_attn.o_proj.*", "blk.#.attn_output.*", HF_COPY},
-    {"layers.#.self_attn.rotary_emb.inv_freq", NULL, HF_SKIP},
     {"layers.#.post_attention_layernorm.*", "blk.#.ffn_norm.*", HF_COPY},
-    {"layers.#.mlp.gate_proj.weight", "blk.#.ffn_gate.weight", HF_COPY},
-    {"layers.#.mlp.up_proj.weight", "blk.#.ffn_up.weight", HF_COPY},
-    {"layers.#.mlp.down_proj.weight", "blk.#.ffn_down.weight", HF_COPY},
     {"norm.*", "output_norm.*", HF_COPY},
-    {"lm_head.weight", "output.weight", HF_OUTPUT},
     {NULL, NULL, HF_COPY},
 };
 
@@ -231,12 +183,6 @@ static const struct hf_rule mamba2_rules[] = {
 };
 
 static const struct hf_rule granitehybrid_rules[] = {
-    {"embed_tokens.weight", "token_embd.weight", HF_COPY},
-    {"layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", HF_COPY},
-    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_COPY},
-    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_COPY},
-    {"layers.#.self_attn.v_proj.*", "blk.#.attn_v.*", HF_COPY},
-    {"layers.#.self_attn.o_proj.*", "blk.#.attn_output.*", HF_COPY},
     {"layers.#.mamba.in_proj.*", "blk.#.ssm_in.*", HF_COPY},
     {"layers.#.mamba.conv1d.*", "blk.#.ssm_conv1d.*", HF_COPY},
     {"layers.#.mamba.dt_bias", "blk.#.ssm_dt.bias", HF_COPY},
@@ -244,21 +190,13 @@ static const struct hf_rule granitehybrid_rules[] = {
     {"layers.#.mamba.D", "blk.#.ssm_d", HF_COPY},
     {"layers.#.mamba.norm.weight", "blk.#.ssm_norm.weight", HF_COPY},
     {"layers.#.mamba.out_proj.*", "blk.#.ssm_out.*", HF_COPY},
-    {"layers.#.post_attention_layernorm.weight", "blk.#.ffn_norm.weight", HF_COPY},
     {"layers.#.shared_mlp.input_linear.weight", "blk.#.ffn_up.weight", HF_COPY},
     {"layers.#.shared_mlp.output_linear.weight", "blk.#.ffn_down.weight", HF_COPY},
-    {"norm.weight", "output_norm.weight", HF_COPY},
-    {"lm_head.weight", "output.weight", HF_OUTPUT},
     {NULL, NULL, HF_COPY},
 };
 
 static const struct hf_rule qwen35_rules[] = {
-    {"embed_tokens.weight", "token_embd.weight", HF_COPY},
     {"layers.#.input_layernorm.weight", "blk.#.attn_norm.weight", HF_ADD_ONE},
-    {"layers.#.self_attn.q_proj.*", "blk.#.attn_q.*", HF_COPY},
-    {"layers.#.self_attn.k_proj.*", "blk.#.attn_k.*", HF_COPY},
-    {"layers.#.self_attn.v_proj.*", "blk.#.attn_v.*", HF_COPY},
-    {"layers.#.self_attn.o_proj.*", "blk.#.attn_output.*", HF_COPY},
     {"layers.#.self_attn.q_norm.weight", "blk.#.attn_q_norm.weight", HF_ADD_ONE},
     {"layers.#.self_attn.k_norm.weight", "blk.#.attn_k_norm.weight", HF_ADD_ONE},
     {"layers.#.linear_attn.in_proj_qkv.weight", "blk.#.attn_qkv.weight", HF_COPY},
@@ -271,36 +209,33 @@ static const struct hf_rule qwen35_rules[] = {
     {"layers.#.linear_attn.norm.weight", "blk.#.ssm_norm.weight", HF_COPY},
     {"layers.#.linear_attn.out_proj.weight", "blk.#.ssm_out.weight", HF_COPY},
     {"layers.#.post_attention_layernorm.weight", "blk.#.post_attention_norm.weight", HF_ADD_ONE},
-    {"layers.#.mlp.gate_proj.weight", "blk.#.ffn_gate.weight", HF_COPY},
-    {"layers.#.mlp.up_proj.weight", "blk.#.ffn_up.weight", HF_COPY},
-    {"layers.#.mlp.down_proj.weight", "blk.#.ffn_down.weight", HF_COPY},
     {"norm.weight", "output_norm.weight", HF_ADD_ONE},
-    {"lm_head.weight", "output.weight", HF_OUTPUT},
     {NULL, NULL, HF_COPY},
 };
 
 const struct hf_arch hf_decoders[] = {
-    {"llama", "llama", "model.", llama_rules, hf_settings_llama},
-    {"mistral", "llama", "model.", llama_rules, hf_settings_llama},
-    {"qwen2", "qwen2", "model.", qwen_rules, hf_settings_llama},
-    {"qwen3", "qwen3", "model.", qwen_rules, hf_settings_llama},
-    {"phi", "phi2", "model.", phi_rules, hf_settings_phi},
-    {"gpt2", "gpt2", "transformer.", gpt2_rules, hf_settings_gpt2},
-    {"gpt_neo", "gptneo", "transformer.", gptneo_rules, hf_settings_gptneo},
-    {"phi3", "phi3", "model.", phi3_rules, hf_settings_phi3},
-    {"smollm3", "smollm3", "model.", llama_rules, hf_settings_smollm3},
-    {"granite", "granite", "model.", llama_rules, hf_settings_granite},
-    {"olmo2", "olmo2", "model.", post_norm_rules, hf_settings_llama},
-    {"exaone4", "exaone4", "model.", post_norm_rules, hf_settings_exaone4},
-    {"ernie4_5", "ernie4_5", "model.", qwen_rules, hf_settings_llama},
-    {"hunyuan_v1_dense", "hunyuan-dense", "model.", hunyuan_rules, hf_settings_llama},
-    {"gpt_neox", "gptneox", "gpt_neox.", gptneox_rules, hf_settings_gptneox},
-    {"stablelm", "stablelm", "model.", stablelm_rules, hf_settings_stablelm},
-    {"gemma2", "gemma2", "model.", gemma_rules, hf_settings_gemma2},
-    {"gemma3_text", "gemma3", "model.", gemma_rules, hf_settings_gemma3},
-    {"lfm2", "lfm2", "model.", lfm2_rules, hf_settings_lfm2},
-    {"mamba2", "mamba2", "backbone.", mamba2_rules, hf_settings_mamba2},
-    {"granitemoehybrid", "granitehybrid", "model.", granitehybrid_rules, hf_settings_granitehybrid},
-    {"qwen3_5_text", "qwen35", "model.", qwen35_rules, hf_settings_qwen35},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"llama", "llama", "model.", llama_rules, usual, hf_settings_llama},
+    {"mistral", "llama", "model.", llama_rules, usual, hf_settings_llama},
+    {"qwen2", "qwen2", "model.", qwen_rules, usual, hf_settings_llama},
+    {"qwen3", "qwen3", "model.", qwen_rules, usual, hf_settings_llama},
+    {"phi", "phi2", "model.", phi_rules, NULL, hf_settings_phi},
+    {"gpt2", "gpt2", "transformer.", gpt2_rules, NULL, hf_settings_gpt2},
+    {"gpt_neo", "gptneo", "transformer.", gptneo_rules, NULL, hf_settings_gptneo},
+    {"phi3", "phi3", "model.", phi3_rules, NULL, hf_settings_phi3},
+    {"smollm3", "smollm3", "model.", llama_rules, usual, hf_settings_smollm3},
+    {"granite", "granite", "model.", llama_rules, usual, hf_settings_granite},
+    {"olmo2", "olmo2", "model.", post_norm_rules, usual, hf_settings_llama},
+    {"exaone4", "exaone4", "model.", post_norm_rules, usual, hf_settings_exaone4},
+    {"ernie4_5", "ernie4_5", "model.", qwen_rules, usual, hf_settings_llama},
+    {"hunyuan_v1_dense", "hunyuan-dense", "model.", hunyuan_rules, usual, hf_settings_llama},
+    {"gpt_neox", "gptneox", "gpt_neox.", gptneox_rules, NULL, hf_settings_gptneox},
+    {"stablelm", "stablelm", "model.", stablelm_rules, usual, hf_settings_stablelm},
+    {"gemma2", "gemma2", "model.", gemma_rules, usual, hf_settings_gemma2},
+    {"gemma3_text", "gemma3", "model.", gemma_rules, usual, hf_settings_gemma3},
+    {"lfm2", "lfm2", "model.", lfm2_rules, NULL, hf_settings_lfm2},
+    {"mamba2", "mamba2", "backbone.", mamba2_rules, NULL, hf_settings_mamba2},
+    {"granitemoehybrid", "granitehybrid", "model.", granitehybrid_rules, usual,
+     hf_settings_granitehybrid},
+    {"qwen3_5_text", "qwen35", "model.", qwen35_rules, usual, hf_settings_qwen35},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -3,28 +3,28 @@
 
 #include "format/hf/hf_map.h"
 
-/* The layers of BERT; RoBERTa has the same names. */
-#define BERT_LAYERS                                                                                \
-    {"embeddings.word_embeddings.weight", "token_embd.weight", HF_COPY},                           \
-        {"embeddings.token_type_embeddings.weight", "token_types.weight", HF_COPY},                \
-        {"embeddings.LayerNorm.*", "token_embd_norm.*", HF_COPY},                                  \
-        {"embeddings.position_ids", NULL, HF_SKIP}, {"embeddings.token_type_ids", NULL, HF_SKIP},  \
-        {"encoder.layer.#.attention.self.query.*", "blk.#.attn_q.*", HF_COPY},                     \
-        {"encoder.layer.#.attention.self.key.*", "blk.#.attn_k.*", HF_COPY},                       \
-        {"encoder.layer.#.attention.self.value.*", "blk.#.attn_v.*", HF_COPY},                     \
-        {"encoder.layer.#.attention.output.dense.*", "blk.#.attn_output.*", HF_COPY},              \
-        {"encoder.layer.#.attention.output.LayerNorm.*", "blk.#.attn_output_norm.*", HF_COPY},     \
-        {"encoder.layer.#.intermediate.dense.*", "blk.#.ffn_up.*", HF_COPY},                       \
-        {"encoder.layer.#.output.dense.*", "blk.#.ffn_down.*", HF_COPY},                           \
-        {"encoder.layer.#.output.LayerNorm.*", "blk.#.layer_output_norm.*", HF_COPY},              \
-    {                                                                                              \
-        "pooler.dense.*", "cls.*", HF_COPY                                                         \
-    }
+/* What BERT and its relatives have in common. The tables of those that use it say what differs. */
+static const struct hf_rule usual[] = {
+    {"embeddings.word_embeddings.weight", "token_embd.weight", HF_COPY},
+    {"embeddings.token_type_embeddings.weight", "token_types.weight", HF_COPY},
+    {"embeddings.position_embeddings.weight", "position_embd.weight", HF_COPY},
+    {"embeddings.LayerNorm.*", "token_embd_norm.*", HF_COPY},
+    {"embeddings.position_ids", NULL, HF_SKIP},
+    {"embeddings.token_type_ids", NULL, HF_SKIP},
+    {"encoder.layer.#.attention.self.query.*", "blk.#.attn_q.*", HF_COPY},
+    {"encoder.layer.#.attention.self.key.*", "blk.#.attn_k.*", HF_COPY},
+    {"encoder.layer.#.attention.self.value.*", "blk.#.attn_v.*", HF_COPY},
+    {"encoder.layer.#.attention.output.dense.*", "blk.#.attn_output.*", HF_COPY},
+    {"encoder.layer.#.attention.output.LayerNorm.*", "blk.#.attn_output_norm.*", HF_COPY},
+    {"encoder.layer.#.intermediate.dense.*", "blk.#.ffn_up.*", HF_COPY},
+    {"encoder.layer.#.output.dense.*", "blk.#.ffn_down.*", HF_COPY},
+    {"encoder.layer.#.output.LayerNorm.*", "blk.#.layer_output_norm.*", HF_COPY},
+    {"pooler.dense.*", "cls.*", HF_COPY},
+    {"classifier.*", "cls.output.*", HF_HEAD},
+    {NULL, NULL, HF_COPY},
+};
 
 static const struct hf_rule bert_rules[] = {
-    BERT_LAYERS,
-    {"embeddings.position_embeddings.weight", "position_embd.weight", HF_COPY},
-    {"classifier.*", "cls.output.*", HF_HEAD},
     /* our own encoder labels sentences and tokens */
     {"tagger.transitions.*", "tag.transitions.*", HF_COPY},
     {"tagger.*", "tag.output.*", HF_COPY},
@@ -38,11 +38,9 @@ static const struct hf_rule bert_rules[] = {
 };
 
 static const struct hf_rule roberta_rules[] = {
-    BERT_LAYERS,
     {"embeddings.position_embeddings.weight", "position_embd.weight", HF_POSITIONS},
     {"classifier.dense.*", "cls.*", HF_COPY},
     {"classifier.out_proj.*", "cls.output.*", HF_COPY},
-    {"classifier.*", "cls.output.*", HF_HEAD},
     {"lm_head.*", NULL, HF_SKIP},
     {"lm_head.dense.*", NULL, HF_SKIP},
     {"lm_head.layer_norm.*", NULL, HF_SKIP},
@@ -51,12 +49,9 @@ static const struct hf_rule roberta_rules[] = {
 };
 
 static const struct hf_rule electra_rules[] = {
-    BERT_LAYERS,
-    {"embeddings.position_embeddings.weight", "position_embd.weight", HF_COPY},
     {"embeddings_project.*", "token_embd_proj.*", HF_COPY},
     {"classifier.dense.*", "cls.*", HF_COPY},
     {"classifier.out_proj.*", "cls.output.*", HF_COPY},
-    {"classifier.*", "cls.output.*", HF_HEAD},
     /* heads of the pre-training */
     {"discriminator_predictions.dense.*", NULL, HF_SKIP},
     {"discriminator_predictions.dense_prediction.*", NULL, HF_SKIP},
@@ -68,12 +63,6 @@ static const struct hf_rule electra_rules[] = {
 
 #define ALBERT_LAYER "encoder.albert_layer_groups.#.albert_layers.0."
 static const struct hf_rule albert_rules[] = {
-    {"embeddings.word_embeddings.weight", "token_embd.weight", HF_COPY},
-    {"embeddings.token_type_embeddings.weight", "token_types.weight", HF_COPY},
-    {"embeddings.position_embeddings.weight", "position_embd.weight", HF_COPY},
-    {"embeddings.LayerNorm.*", "token_embd_norm.*", HF_COPY},
-    {"embeddings.position_ids", NULL, HF_SKIP},
-    {"embeddings.token_type_ids", NULL, HF_SKIP},
     {"encoder.embedding_hidden_mapping_in.*", "token_embd_proj.*", HF_COPY},
     {ALBERT_LAYER "attention.query.*", "blk.#.attn_q.*", HF_COPY},
     {ALBERT_LAYER "attention.key.*", "blk.#.attn_k.*", HF_COPY},
@@ -84,7 +73,6 @@ static const struct hf_rule albert_rules[] = {
     {ALBERT_LAYER "ffn_output.*", "blk.#.ffn_down.*", HF_COPY},
     {ALBERT_LAYER "full_layer_layer_norm.*", "blk.#.layer_output_norm.*", HF_COPY},
     {"pooler.*", "cls.*", HF_COPY},
-    {"classifier.*", "cls.output.*", HF_HEAD},
     {"predictions.*", NULL, HF_SKIP},
     {"predictions.dense.*", NULL, HF_SKIP},
     {"predictions.LayerNorm.*", NULL, HF_SKIP},
@@ -94,23 +82,15 @@ static const struct hf_rule albert_rules[] = {
 };
 
 static const struct hf_rule mpnet_rules[] = {
-    {"embeddings.word_embeddings.weight", "token_embd.weight", HF_COPY},
     {"embeddings.position_embeddings.weight", "position_embd.weight", HF_POSITIONS},
-    {"embeddings.LayerNorm.*", "token_embd_norm.*", HF_COPY},
-    {"embeddings.position_ids", NULL, HF_SKIP},
     {"encoder.relative_attention_bias.weight", "rel_attn_bias.weight", HF_COPY},
     {"encoder.layer.#.attention.attn.q.*", "blk.#.attn_q.*", HF_COPY},
     {"encoder.layer.#.attention.attn.k.*", "blk.#.attn_k.*", HF_COPY},
     {"encoder.layer.#.attention.attn.v.*", "blk.#.attn_v.*", HF_COPY},
     {"encoder.layer.#.attention.attn.o.*", "blk.#.attn_output.*", HF_COPY},
     {"encoder.layer.#.attention.LayerNorm.*", "blk.#.attn_output_norm.*", HF_COPY},
-    {"encoder.layer.#.intermediate.dense.*", "blk.#.ffn_up.*", HF_COPY},
-    {"encoder.layer.#.output.dense.*", "blk.#.ffn_down.*", HF_COPY},
-    {"encoder.layer.#.output.LayerNorm.*", "blk.#.layer_output_norm.*", HF_COPY},
-    {"pooler.dense.*", "cls.*", HF_COPY},
     {"classifier.dense.*", "cls.*", HF_COPY},
     {"classifier.out_proj.*", "cls.output.*", HF_COPY},
-    {"classifier.*", "cls.output.*", HF_HEAD},
     {"lm_head.*", NULL, HF_SKIP},
     {"lm_head.dense.*", NULL, HF_SKIP},
     {"lm_head.layer_norm.*", NULL, HF_SKIP},
@@ -119,11 +99,6 @@ static const struct hf_rule mpnet_rules[] = {
 };
 
 static const struct hf_rule deberta_rules[] = {
-    {"embeddings.word_embeddings.weight", "token_embd.weight", HF_COPY},
-    {"embeddings.token_type_embeddings.weight", "token_types.weight", HF_COPY},
-    {"embeddings.position_embeddings.weight", "position_embd.weight", HF_COPY},
-    {"embeddings.LayerNorm.*", "token_embd_norm.*", HF_COPY},
-    {"embeddings.position_ids", NULL, HF_SKIP},
     {"encoder.rel_embeddings.weight", "rel_embd.weight", HF_COPY},
     {"encoder.LayerNorm.*", "rel_embd_norm.*", HF_COPY},
     {"encoder.layer.#.attention.self.query_proj.*", "blk.#.attn_q.*", HF_COPY},
@@ -131,13 +106,6 @@ static const struct hf_rule deberta_rules[] = {
     {"encoder.layer.#.attention.self.value_proj.*", "blk.#.attn_v.*", HF_COPY},
     {"encoder.layer.#.attention.self.pos_key_proj.*", "blk.#.attn_pos_k.*", HF_COPY},
     {"encoder.layer.#.attention.self.pos_query_proj.*", "blk.#.attn_pos_q.*", HF_COPY},
-    {"encoder.layer.#.attention.output.dense.*", "blk.#.attn_output.*", HF_COPY},
-    {"encoder.layer.#.attention.output.LayerNorm.*", "blk.#.attn_output_norm.*", HF_COPY},
-    {"encoder.layer.#.intermediate.dense.*", "blk.#.ffn_up.*", HF_COPY},
-    {"encoder.layer.#.output.dense.*", "blk.#.ffn_down.*", HF_COPY},
-    {"encoder.layer.#.output.LayerNorm.*", "blk.#.layer_output_norm.*", HF_COPY},
-    {"pooler.dense.*", "cls.*", HF_COPY},
-    {"classifier.*", "cls.output.*", HF_HEAD},
     /* heads of the pre-training, in files of several ages */
     {"cls.predictions.bias", NULL, HF_SKIP},
     {"cls.predictions.transform.dense.*", NULL, HF_SKIP},
@@ -171,10 +139,6 @@ static const struct hf_rule modernbert_rules[] = {
 };
 
 static const struct hf_rule distilbert_rules[] = {
-    {"embeddings.word_embeddings.weight", "token_embd.weight", HF_COPY},
-    {"embeddings.position_embeddings.weight", "position_embd.weight", HF_COPY},
-    {"embeddings.LayerNorm.*", "token_embd_norm.*", HF_COPY},
-    {"embeddings.position_ids", NULL, HF_SKIP},
     {"transformer.layer.#.attention.q_lin.*", "blk.#.attn_q.*", HF_COPY},
     {"transformer.layer.#.attention.k_lin.*", "blk.#.attn_k.*", HF_COPY},
     {"transformer.layer.#.attention.v_lin.*", "blk.#.attn_v.*", HF_COPY},
@@ -184,7 +148,6 @@ static const struct hf_rule distilbert_rules[] = {
     {"transformer.layer.#.ffn.lin2.*", "blk.#.ffn_down.*", HF_COPY},
     {"transformer.layer.#.output_layer_norm.*", "blk.#.layer_output_norm.*", HF_COPY},
     {"pre_classifier.*", "cls.*", HF_COPY},
-    {"classifier.*", "cls.output.*", HF_HEAD},
     {"vocab_transform.*", NULL, HF_SKIP},
     {"vocab_layer_norm.*", NULL, HF_SKIP},
     {"vocab_projector.*", NULL, HF_SKIP},
@@ -562,16 +525,16 @@ static int configure_t5(struct hf_folder *f, struct err *e)
 }
 
 const struct hf_arch hf_encoders[] = {
-    {"bert", "bert", "bert.", bert_rules, configure_bert},
-    {"distilbert", "distilbert", "distilbert.", distilbert_rules, configure_distilbert},
-    {"roberta", "roberta", "roberta.", roberta_rules, configure_roberta},
-    {"xlm-roberta", "roberta", "roberta.", roberta_rules, configure_roberta},
-    {"camembert", "roberta", "roberta.", roberta_rules, configure_roberta},
-    {"electra", "electra", "electra.", electra_rules, configure_narrow},
-    {"albert", "albert", "albert.", albert_rules, configure_albert},
-    {"mpnet", "mpnet", "mpnet.", mpnet_rules, configure_mpnet},
-    {"deberta-v2", "deberta-v2", "deberta.", deberta_rules, configure_deberta},
-    {"modernbert", "modern-bert", "model.", modernbert_rules, configure_modernbert},
-    {"t5", "t5", "", t5_rules, configure_t5},
-    {NULL, NULL, NULL, NULL, NULL},
+    {"bert", "bert", "bert.", bert_rules, usual, configure_bert},
+    {"distilbert", "distilbert", "distilbert.", distilbert_rules, usual, configure_distilbert},
+    {"roberta", "roberta", "roberta.", roberta_rules, usual, configure_roberta},
+    {"xlm-roberta", "roberta", "roberta.", roberta_rules, usual, configure_roberta},
+    {"camembert", "roberta", "roberta.", roberta_rules, usual, configure_roberta},
+    {"electra", "electra", "electra.", electra_rules, usual, configure_narrow},
+    {"albert", "albert", "albert.", albert_rules, usual, configure_albert},
+    {"mpnet", "mpnet", "mpnet.", mpnet_rules, usual, configure_mpnet},
+    {"deberta-v2", "deberta-v2", "deberta.", deberta_rules, usual, configure_deberta},
+    {"modernbert", "modern-bert", "model.", modernbert_rules, NULL, configure_modernbert},
+    {"t5", "t5", "", t5_rules, NULL, configure_t5},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
 };

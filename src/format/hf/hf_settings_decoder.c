@@ -29,11 +29,11 @@ static int decoder_sizes(struct hf_folder *f, const struct decoder_keys *k, uint
     return 0;
 }
 
-/* The tensor that becomes `to` in GGUF, whose name may have the prefix of the architecture. */
-static const struct safetensors_tensor *find_tensor(const struct hf_folder *f, const char *to)
+static const struct safetensors_tensor *find_by(const struct hf_folder *f, const struct hf_rule *r,
+                                                const char *to)
 {
     const struct safetensors_tensor *t = NULL;
-    for (const struct hf_rule *r = f->arch->rules; !t && r->from; r++) {
+    for (; r && !t && r->from; r++) {
         char name[128];
         if (!r->to || strcmp(r->to, to) != 0)
             continue;
@@ -43,6 +43,13 @@ static const struct safetensors_tensor *find_tensor(const struct hf_folder *f, c
             t = safetensors_find(f->st, r->from);
     }
     return t;
+}
+
+/* The tensor that becomes `to` in GGUF, whose name may have the prefix of the architecture. */
+static const struct safetensors_tensor *find_tensor(const struct hf_folder *f, const char *to)
+{
+    const struct safetensors_tensor *t = find_by(f, f->arch->rules, to);
+    return t ? t : find_by(f, f->arch->usual, to);
 }
 
 /* Whether the output matrix is the embedding. The config is overridden if the file has an output

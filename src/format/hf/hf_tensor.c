@@ -36,16 +36,25 @@ static bool matches(const char *pattern, const char *name, struct match *m)
     return *name == '\0';
 }
 
+static const struct hf_rule *find_in(const struct hf_rule *r, const char *name, struct match *m)
+{
+    while (r && r->from && !matches(r->from, name, m))
+        r++;
+    return r && r->from ? r : NULL;
+}
+
 /* Finds the rule for a tensor, with or without the prefix of the architecture. */
 static const struct hf_rule *find_rule(const struct hf_arch *a, const char *name, struct match *m)
 {
     size_t n = strlen(a->prefix);
     bool has = n > 0 && !strncmp(name, a->prefix, n);
-    for (int bare = has ? 1 : 0; bare >= 0; bare--)
-        for (const struct hf_rule *r = a->rules; r->from; r++)
-            if (matches(r->from, bare ? name + n : name, m))
-                return r;
-    return NULL;
+    const struct hf_rule *r = NULL;
+    for (int bare = has ? 1 : 0; bare >= 0 && !r; bare--) {
+        r = find_in(a->rules, bare ? name + n : name, m);
+        if (!r)
+            r = find_in(a->usual, bare ? name + n : name, m);
+    }
+    return r;
 }
 
 /* The name in GGUF; false when it is too long. */

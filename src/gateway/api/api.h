@@ -2,7 +2,7 @@
 #ifndef SHOAL_GATEWAY_API_API_H
 #define SHOAL_GATEWAY_API_API_H
 
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 struct json_out;

@@ -7,10 +7,9 @@
 #include "cluster/join.h"
 #include "cluster/members.h"
 #include "cluster/once/once.h"
-#include "cluster/worker/worker_links.h"
 #include "flow/flow_run.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/gw_names.h"
 #include "gateway/mqtt/mqtt_door.h"
 #include "host/prometheus.h"
@@ -57,28 +56,19 @@ static void put_model(struct json_out *j, const char *name, uint64_t created_s, 
                       size_t n_parent)
 {
     json_out_object(j);
-    json_out_key(j, "id");
-    json_out_str(j, name);
-    json_out_key(j, "object");
-    json_out_str(j, "model");
-    json_out_key(j, "created");
-    json_out_uint(j, created_s);
-    json_out_key(j, "owned_by");
-    json_out_str(j, "shoal");
-    json_out_key(j, "task");
-    json_out_str(j, task);
-    json_out_key(j, "kinds");
-    json_out_array(j);
+    json_out_member_str(j, "id", name);
+    json_out_member_str(j, "object", "model");
+    json_out_member_uint(j, "created", created_s);
+    json_out_member_str(j, "owned_by", "shoal");
+    json_out_member_str(j, "task", task);
+    json_out_member_array(j, "kinds");
     for (unsigned k = 1; k <= SHOAL_KIND_SPEAK; k <<= 1)
         if (kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);
-    json_out_key(j, "state");
-    json_out_str(j, registry_state_name(state));
-    if (parent) {
-        json_out_key(j, "parent");
-        json_out_strn(j, parent, n_parent);
-    }
+    json_out_member_str(j, "state", registry_state_name(state));
+    if (parent)
+        json_out_member_strn(j, "parent", parent, n_parent);
     json_out_object_end(j);
 }
 
@@ -189,10 +179,8 @@ void api_models(struct call *c)
 {
     struct listing l = {.j = json_out_make(&c->out), .gw = c->gl->gw};
     json_out_object(&l.j);
-    json_out_key(&l.j, "object");
-    json_out_str(&l.j, "list");
-    json_out_key(&l.j, "data");
-    json_out_array(&l.j);
+    json_out_member_str(&l.j, "object", "list");
+    json_out_member_array(&l.j, "data");
     list_models(&l, c);
     json_out_array_end(&l.j);
     json_out_object_end(&l.j);

@@ -10,7 +10,7 @@
 #define SHOAL_GATEWAY_API_CONSTRAINT_READ_H
 
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct constraint_fields { /* as they came; NULL: not given */
     const cJSON *response_format, *json_schema, *grammar, *structured_outputs;

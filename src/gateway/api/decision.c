@@ -6,21 +6,19 @@
 #include "base/clock.h"
 #include "flow/routing_choice.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "wire/json_out.h"
 
 /* ---- JSON ---- */
 
 static void put_str(struct json_out *j, const char *key, const char *value)
 {
-    json_out_key(j, key);
-    json_out_str(j, value);
+    json_out_member_str(j, key, value);
 }
 
 static void put_num(struct json_out *j, const char *key, double v)
 {
-    json_out_key(j, key);
-    json_out_num(j, v);
+    json_out_member_num(j, key, v);
 }
 
 static void put_ms(struct json_out *j, const char *key, double ns)
@@ -37,10 +35,8 @@ static void put_candidate(struct json_out *j, const struct routing_candidate *c)
         put_str(j, "node", c->node);
     put_num(j, "quality", c->quality);
     put_num(j, "cost", c->cost);
-    json_out_key(j, "estimate");
-    json_out_object(j);
-    json_out_key(j, "known");
-    json_out_bool(j, x->known);
+    json_out_member_object(j, "estimate");
+    json_out_member_bool(j, "known", x->known);
     put_ms(j, "queue_ms", x->queue_ns);
     put_ms(j, "prefill_ms", x->prefill_ns);
     put_ms(j, "decode_ms", x->decode_ns);
@@ -59,8 +55,7 @@ static void put_stages(struct json_out *j, const struct stage_log *log)
     const uint64_t now = clock_ns();
     if (!log)
         return;
-    json_out_key(j, "stages");
-    json_out_array(j);
+    json_out_member_array(j, "stages");
     for (uint32_t i = 0; i < STAGE_N; i++)
         if (log->entered_ns[i]) {
             json_out_object(j);
@@ -74,10 +69,8 @@ static void put_stages(struct json_out *j, const struct stage_log *log)
 static void put_explanation(struct json_out *j, const struct routing_choice *x)
 {
     put_str(j, "policy", x->policy);
-    json_out_key(j, "prompt_tokens");
-    json_out_uint(j, x->work.prompt_tokens);
-    json_out_key(j, "max_tokens");
-    json_out_uint(j, x->work.max_tokens);
+    json_out_member_uint(j, "prompt_tokens", x->work.prompt_tokens);
+    json_out_member_uint(j, "max_tokens", x->work.max_tokens);
     json_out_key(j, "budget_ms");
     if (x->budget_ns > 0)
         json_out_num(j, (double)(int64_t)(x->budget_ns / 1e3) / 1e3);
@@ -90,8 +83,7 @@ static void put_explanation(struct json_out *j, const struct routing_choice *x)
         json_out_null(j);
     put_num(j, "decided_us", (double)x->decide_ns / 1e3);
     put_stages(j, x->stages);
-    json_out_key(j, "candidates");
-    json_out_array(j);
+    json_out_member_array(j, "candidates");
     for (uint32_t i = 0; i < x->n_candidates; i++)
         put_candidate(j, &x->candidates[i]);
     json_out_array_end(j);
@@ -99,11 +91,9 @@ static void put_explanation(struct json_out *j, const struct routing_choice *x)
 
 static void put_ensemble(struct json_out *j, const struct routing_ensemble *x)
 {
-    json_out_key(j, "ensemble");
-    json_out_object(j);
+    json_out_member_object(j, "ensemble");
     put_str(j, "kind", x->kind);
-    json_out_key(j, "steps");
-    json_out_array(j);
+    json_out_member_array(j, "steps");
     for (uint32_t i = 0; i < x->n_steps; i++) {
         const struct routing_step *step = &x->steps[i];
         json_out_object(j);
@@ -111,8 +101,7 @@ static void put_ensemble(struct json_out *j, const struct routing_ensemble *x)
         put_str(j, "what", step->what);
         if (step->sureness >= 0)
             put_num(j, "sureness", (double)(int64_t)(step->sureness * 1e4 + 0.5) / 1e4);
-        json_out_key(j, "answered");
-        json_out_bool(j, step->answered);
+        json_out_member_bool(j, "answered", step->answered);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -126,8 +115,7 @@ void decision_json(struct json_out *j, const struct routing_choice *x)
     put_str(j, "model", x->model);
     if (x->node)
         put_str(j, "node", x->node);
-    json_out_key(j, "degraded");
-    json_out_bool(j, x->degraded);
+    json_out_member_bool(j, "degraded", x->degraded);
     if (x->domain)
         put_str(j, "domain", x->domain);
     if (x->domain_p > 0)

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 struct json_out;

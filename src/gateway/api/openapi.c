@@ -4,21 +4,18 @@
 #include <string.h>
 
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 static void put_field(struct json_out *j, const struct field *f)
 {
     static const char *const names[] = {"boolean", "integer", "number", "string"};
-    json_out_key(j, f->name);
-    json_out_object(j);
+    json_out_member_object(j, f->name);
     if (f->type <= FIELD_STR)
         json_out_member_str(j, "type", names[f->type]);
     if (f->type == FIELD_INT || f->type == FIELD_NUM) {
-        json_out_key(j, "minimum");
-        json_out_num(j, f->min);
-        json_out_key(j, "maximum");
-        json_out_num(j, f->max);
+        json_out_member_num(j, "minimum", f->min);
+        json_out_member_num(j, "maximum", f->max);
     }
     if (f->schema) { /* inlines its members next to the description */
         size_t n = strlen(f->schema);
@@ -32,26 +29,19 @@ static void put_field(struct json_out *j, const struct field *f)
 
 static void put_body(struct json_out *j, const struct route *r)
 {
-    json_out_key(j, "requestBody");
-    json_out_object(j);
-    json_out_key(j, "required");
-    json_out_bool(j, true);
-    json_out_key(j, "content");
-    json_out_object(j);
-    json_out_key(j, "application/json");
-    json_out_object(j);
-    json_out_key(j, "schema");
-    json_out_object(j);
+    json_out_member_object(j, "requestBody");
+    json_out_member_bool(j, "required", true);
+    json_out_member_object(j, "content");
+    json_out_member_object(j, "application/json");
+    json_out_member_object(j, "schema");
     json_out_member_str(j, "type", "object");
     if (r->fields) {
-        json_out_key(j, "properties");
-        json_out_object(j);
+        json_out_member_object(j, "properties");
         for (size_t i = 0; i < *r->n_fields; i++)
             if (r->fields[i].type != FIELD_UNBUILT)
                 put_field(j, &r->fields[i]);
         json_out_object_end(j);
-        json_out_key(j, "additionalProperties");
-        json_out_bool(j, false);
+        json_out_member_bool(j, "additionalProperties", false);
     }
     for (int i = 0; i < 4; i++)
         json_out_object_end(j);
@@ -59,8 +49,7 @@ static void put_body(struct json_out *j, const struct route *r)
 
 static void put_response(struct json_out *j, const char *status, const char *what)
 {
-    json_out_key(j, status);
-    json_out_object(j);
+    json_out_member_object(j, status);
     json_out_member_str(j, "description", what);
     json_out_object_end(j);
 }
@@ -70,23 +59,18 @@ static void put_operation(struct json_out *j, const struct route *r)
     char method[8] = "";
     for (size_t i = 0; i < sizeof(method) - 1 && r->method[i]; i++)
         method[i] = (char)tolower((unsigned char)r->method[i]);
-    json_out_key(j, method);
-    json_out_object(j);
+    json_out_member_object(j, method);
     json_out_member_str(j, "summary", r->summary);
-    json_out_key(j, "tags");
-    json_out_array(j);
+    json_out_member_array(j, "tags");
     json_out_str(j, r->tag);
     json_out_array_end(j);
     if (strchr(r->path, '*')) {
-        json_out_key(j, "parameters");
-        json_out_array(j);
+        json_out_member_array(j, "parameters");
         json_out_object(j);
         json_out_member_str(j, "name", "name");
         json_out_member_str(j, "in", "path");
-        json_out_key(j, "required");
-        json_out_bool(j, true);
-        json_out_key(j, "schema");
-        json_out_object(j);
+        json_out_member_bool(j, "required", true);
+        json_out_member_object(j, "schema");
         json_out_member_str(j, "type", "string");
         json_out_object_end(j);
         json_out_object_end(j);
@@ -94,8 +78,7 @@ static void put_operation(struct json_out *j, const struct route *r)
     }
     if (r->flags & ROUTE_JSON)
         put_body(j, r);
-    json_out_key(j, "responses");
-    json_out_object(j);
+    json_out_member_object(j, "responses");
     put_response(j, "200", "the answer");
     if (r->flags & ROUTE_JSON)
         put_response(j, "400", "the request is invalid: error.param names the field");
@@ -108,8 +91,7 @@ static void put_operation(struct json_out *j, const struct route *r)
     }
     json_out_object_end(j);
     if (r->flags & ROUTE_OPEN) {
-        json_out_key(j, "security");
-        json_out_array(j);
+        json_out_member_array(j, "security");
         json_out_array_end(j);
     }
     json_out_object_end(j);
@@ -117,8 +99,7 @@ static void put_operation(struct json_out *j, const struct route *r)
 
 static void put_paths(struct json_out *j, const struct gw *gw)
 {
-    json_out_key(j, "paths");
-    json_out_object(j);
+    json_out_member_object(j, "paths");
     for (size_t i = 0; i < gw->n_routes; i++) {
         const struct route *r = &gw->routes[i];
         bool seen = false;
@@ -146,8 +127,7 @@ void openapi_get(struct call *c)
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
     json_out_member_str(&j, "openapi", "3.1.0");
-    json_out_key(&j, "info");
-    json_out_object(&j);
+    json_out_member_object(&j, "info");
     json_out_member_str(&j, "title", "Shoal");
     json_out_member_str(&j, "version", shoal_version());
     json_out_member_str(

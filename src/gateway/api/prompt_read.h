@@ -10,7 +10,7 @@
 #include <cjson/cJSON.h>
 
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 SHOAL_MUST_CHECK int prompt_read_messages(struct request *r, const cJSON *messages, bool lenient,
                                           struct fields_error *e);

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 
 #define N_PLACES 256u
 #define MAX_BODY_BYTES ((size_t)4 << 10) /* so at most 1 MiB per loop */

@@ -7,7 +7,7 @@
 #include "audio/windows.h"
 #include "base/mem.h"
 #include "flow/pool.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 
 /* ---- a sound to inputs ---- */
 

@@ -13,8 +13,7 @@ static double ms(uint64_t ns)
 /* Nanoseconds are as exact as the clock is. */
 static void member(struct json_out *j, const char *key, double v)
 {
-    json_out_key(j, key);
-    json_out_rounded(j, v, 6);
+    json_out_member_rounded(j, key, v, 6);
 }
 
 static double each(double total, double n)
@@ -31,8 +30,7 @@ void timings_json(struct json_out *j, const struct sink_done *d)
     const uint32_t computed = d->prompt_tokens - d->cached_tokens;
     /* the first token comes with the prompt, without its own step */
     const uint32_t steps = d->generated_tokens > 0 ? d->generated_tokens - 1 : 0;
-    json_out_key(j, "timings");
-    json_out_object(j);
+    json_out_member_object(j, "timings");
     json_out_member_uint(j, "cache_n", d->cached_tokens);
     json_out_member_uint(j, "prompt_n", computed);
     member(j, "prompt_ms", prompt_ms);
@@ -47,8 +45,7 @@ void timings_json(struct json_out *j, const struct sink_done *d)
 
 void timings_json_progress(struct json_out *j, const struct sink_prompt *e, uint64_t began_ns)
 {
-    json_out_key(j, "prompt_progress");
-    json_out_object(j);
+    json_out_member_object(j, "prompt_progress");
     json_out_member_uint(j, "total", e->tokens);
     json_out_member_uint(j, "cache", e->cached);
     json_out_member_uint(j, "processed", e->computed);

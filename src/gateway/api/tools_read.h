@@ -8,7 +8,7 @@
 #define SHOAL_GATEWAY_API_TOOLS_READ_H
 
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 #define TOOLS_READ_SCHEMA                                                                          \
     "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"function\"],"              \

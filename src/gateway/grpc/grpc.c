@@ -9,7 +9,7 @@
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_read.h"
-#include "gateway/door.h"
+#include "gateway/call/door.h"
 #include "gateway/grpc/reflection.h"
 
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)

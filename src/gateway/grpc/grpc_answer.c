@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 #include "flow/request.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_read.h"
 #include "wire/pb.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 
 #define MAX_ZIPPED_BYTES ((size_t)64 << 20)
 

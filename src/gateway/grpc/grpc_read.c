@@ -2,7 +2,6 @@
 #include "gateway/grpc/grpc_read.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <shoal/v1/shoal.pb-c.h>

@@ -10,8 +10,9 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "gateway/call.h"
-#include "gateway/door.h"
+#include "gateway/call/call.h"
+#include "gateway/call/inner_call.h"
+#include "gateway/call/door.h"
 #include "gateway/grpc/grpc_call.h"
 #include "wire/pb.h"
 
@@ -71,16 +72,6 @@ static void settle(struct readings *s)
 }
 
 /* ---- answers ---- */
-
-static void on_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
-                     int64_t body_bytes)
-{
-    (void)r;
-    (void)status;
-    (void)headers;
-    (void)n;
-    (void)body_bytes;
-}
 
 static void on_write(struct http_req *r, const void *p, size_t n)
 {
@@ -168,7 +159,7 @@ static char *make_body(const struct readings *s, const struct grpc_frame *f, siz
 
 static void start(struct readings *s, const struct grpc_frame *f)
 {
-    static const struct http_ops ops = {on_begin, on_write, on_end, on_queued};
+    static const struct http_ops ops = {inner_call_ignore_begin, on_write, on_end, on_queued};
     struct http_req *outer = s->call->req;
     size_t n = 0;
     if (!s->has_first)

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "gateway/grpc/grpc_call.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/pb.h"
 #include "gateway/grpc/reflection.h"
 

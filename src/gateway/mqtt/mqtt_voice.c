@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "gateway/api/own/voice_turn.h"
 #include "gateway/gw.h"
-#include "gateway/inner_call.h"
+#include "gateway/call/inner_call.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/mqtt_topic.h"
 #include "site/mqtt/mqtt_site.h"
@@ -130,8 +130,7 @@ static void on_turn(void *ctx, const struct listener_turn *t)
     buf_clear(&v->phrases);
     struct json_out j = json_out_make(&v->out);
     json_out_object(&j);
-    json_out_key(&j, "text");
-    json_out_strn(&j, t->text, t->text_bytes);
+    json_out_member_strn(&j, "text", t->text, t->text_bytes);
     json_out_member_num(&j, "confidence", (double)t->confidence);
     json_out_member_num(&j, "start", t->start_s);
     json_out_member_num(&j, "end", t->end_s);

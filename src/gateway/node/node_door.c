@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cluster/trust/cert.h"
 #include "cluster/trust/roles.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/health.h"
 #include "gateway/node/node_fetch.h"

@@ -10,13 +10,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "cluster/store/fetch_pb.h"
 #include "depot/store/model_manifest.h"
 #include "cluster/store/model_share.h"
 #include "flow/pool.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/node/node_store.h"
 #include "net/grpc_frame.h"

@@ -2,7 +2,6 @@
 #include "gateway/node/node_join.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"

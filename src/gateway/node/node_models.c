@@ -2,7 +2,6 @@
 #include "gateway/node/node_models.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "cluster/affinity/page_share.h"
 #include "cluster/messages/pages_pb.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/grpc/grpc_call.h"
 
 struct sending {

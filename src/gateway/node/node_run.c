@@ -10,10 +10,10 @@
 #include "cluster/messages/event_pb.h"
 #include "cluster/messages/request_pb.h"
 #include "flow/flow_run.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/gw.h"
-#include "gateway/traced.h"
+#include "gateway/call/traced.h"
 #include "net/grpc_frame.h"
 
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)

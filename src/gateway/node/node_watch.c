@@ -4,10 +4,10 @@
 #include <shoal/node/v1/node.pb-c.h>
 
 #include "cluster/messages/node_state.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/node/node_self.h"
-#include "gateway/ticker.h"
+#include "gateway/call/ticker.h"
 #include "wire/pb.h"
 
 #define MIN_INTERVAL_MS 20u

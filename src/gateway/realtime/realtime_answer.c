@@ -8,8 +8,7 @@
 
 #include "audio/pcm.h"
 #include "base/mem.h"
-#include "gateway/gw.h"
-#include "gateway/inner_call.h"
+#include "gateway/call/inner_call.h"
 #include "gateway/wyoming/wyoming_info.h"
 
 #define MAX_TEXT_BYTES ((size_t)256 << 10)
@@ -74,8 +73,7 @@ static void end(struct realtime_answer *a, struct json_out *j)
 static void put_json(struct json_out *j, const char *key, const cJSON *v)
 {
     char *text = v ? cJSON_PrintUnformatted(v) : NULL;
-    json_out_key(j, key);
-    json_out_raw(j, text ? text : "null", strlen(text ? text : "null"));
+    json_out_member_raw(j, key, text ? text : "null", strlen(text ? text : "null"));
     cJSON_free(text);
 }
 
@@ -83,8 +81,7 @@ static void send_response(struct realtime_answer *a, const char *type, const cha
                           const char *reason, const char *message)
 {
     struct json_out j = a->ops->begin(a->ctx, type);
-    json_out_key(&j, "response");
-    json_out_object(&j);
+    json_out_member_object(&j, "response");
     json_out_member_str(&j, "id", a->id);
     json_out_member_str(&j, "object", "realtime.response");
     json_out_member_str(&j, "status", status);
@@ -93,8 +90,7 @@ static void send_response(struct realtime_answer *a, const char *type, const cha
         json_out_object(&j);
         json_out_member_str(&j, "type", status);
         if (message) {
-            json_out_key(&j, "error");
-            json_out_object(&j);
+            json_out_member_object(&j, "error");
             json_out_member_str(&j, "type", "server_error");
             json_out_member_str(&j, "code", reason);
             json_out_member_str(&j, "message", message);
@@ -125,11 +121,9 @@ static void put_place(struct realtime_answer *a, struct json_out *j, const char 
 
 static void put_part(struct realtime_answer *a, struct json_out *j)
 {
-    json_out_key(j, "part");
-    json_out_object(j);
+    json_out_member_object(j, "part");
     json_out_member_str(j, "type", a->audio ? "audio" : "text");
-    json_out_key(j, a->audio ? "transcript" : "text");
-    json_out_strn(j, buf_str(&a->text), a->text.len);
+    json_out_member_strn(j, a->audio ? "transcript" : "text", buf_str(&a->text), a->text.len);
     json_out_object_end(j);
 }
 
@@ -141,16 +135,14 @@ static void send_item(struct realtime_answer *a, const char *type, uint32_t inde
     if (whole) {
         put_json(&j, "item", whole);
     } else {
-        json_out_key(&j, "item");
-        json_out_object(&j);
+        json_out_member_object(&j, "item");
         json_out_member_str(&j, "id", id);
         json_out_member_str(&j, "object", "realtime.item");
         json_out_member_str(&j, "type", item_type);
         json_out_member_str(&j, "status", "in_progress");
         if (strcmp(item_type, "message") == 0) {
             json_out_member_str(&j, "role", "assistant");
-            json_out_key(&j, "content");
-            json_out_array(&j);
+            json_out_member_array(&j, "content");
             json_out_array_end(&j);
         } else {
             json_out_member_str(&j, "name", buf_str(&a->name));
@@ -210,8 +202,7 @@ static void end_message(struct realtime_answer *a)
                                   "response.audio_transcript.done")
                           : named(a, "response.output_text.done", "response.text.done"));
     put_place(a, &j, a->item_id, 0, true);
-    json_out_key(&j, a->audio ? "transcript" : "text");
-    json_out_strn(&j, buf_str(&a->text), a->text.len);
+    json_out_member_strn(&j, a->audio ? "transcript" : "text", buf_str(&a->text), a->text.len);
     end(a, &j);
     j = begin(a, "response.content_part.done");
     put_place(a, &j, a->item_id, 0, true);
@@ -235,8 +226,7 @@ static void end_function(struct realtime_answer *a)
     put_place(a, &j, a->call_item, index, false);
     json_out_member_str(&j, "call_id", buf_str(&a->call_id));
     json_out_member_str(&j, "name", buf_str(&a->name));
-    json_out_key(&j, "arguments");
-    json_out_strn(&j, buf_str(&a->arguments), a->arguments.len);
+    json_out_member_strn(&j, "arguments", buf_str(&a->arguments), a->arguments.len);
     end(a, &j);
     add_output(a, index,
                realtime_items_call(a->items, a->call_item, buf_str(&a->call_id), buf_str(&a->name),
@@ -347,8 +337,7 @@ static void send_sound(struct realtime_answer *a, const void *samples, size_t n)
         struct json_out j =
             begin(a, named(a, "response.output_audio.delta", "response.audio.delta"));
         put_place(a, &j, a->item_id, 0, true);
-        json_out_key(&j, "delta");
-        json_out_strn(&j, to, (size_t)len);
+        json_out_member_strn(&j, "delta", to, (size_t)len);
         end(a, &j);
     }
 }

@@ -8,9 +8,9 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "gateway/api/own/voice_turn.h"
-#include "gateway/api_key.h"
-#include "gateway/call.h"
-#include "gateway/guard.h"
+#include "gateway/call/api_key.h"
+#include "gateway/call/call.h"
+#include "gateway/call/guard.h"
 #include "gateway/realtime/realtime_answer.h"
 #include "net/peers.h"
 #include "net/ws.h"
@@ -74,8 +74,7 @@ static void send_error_of(struct session *s, const char *type, const char *code,
                           const char *message, const char *param, const char *event_id)
 {
     struct json_out j = begin(s, "error");
-    json_out_key(&j, "error");
-    json_out_object(&j);
+    json_out_member_object(&j, "error");
     json_out_member_str(&j, "type", type);
     json_out_member_str(&j, "code", code);
     json_out_member_str(&j, "message", message);
@@ -102,8 +101,7 @@ static void send_error(struct session *s, const char *type, const char *code, co
 static void put_json(struct json_out *j, const char *key, const cJSON *v)
 {
     char *text = cJSON_PrintUnformatted(v);
-    json_out_key(j, key);
-    json_out_raw(j, text ? text : "null", strlen(text ? text : "null"));
+    json_out_member_raw(j, key, text ? text : "null", strlen(text ? text : "null"));
     cJSON_free(text);
 }
 
@@ -136,17 +134,14 @@ static void put_turns(const struct session *s, struct json_out *j)
     }
     json_out_object(j);
     json_out_member_str(j, "type", "server_vad");
-    json_out_key(j, "create_response");
-    json_out_bool(j, s->settings.creates);
-    json_out_key(j, "interrupt_response");
-    json_out_bool(j, s->settings.interrupts);
+    json_out_member_bool(j, "create_response", s->settings.creates);
+    json_out_member_bool(j, "interrupt_response", s->settings.interrupts);
     json_out_object_end(j);
 }
 
 static void put_modalities(const struct session *s, struct json_out *j)
 {
-    json_out_key(j, s->beta ? "modalities" : "output_modalities");
-    json_out_array(j);
+    json_out_member_array(j, s->beta ? "modalities" : "output_modalities");
     if (s->beta || !s->settings.audio)
         json_out_str(j, "text");
     if (s->settings.audio)
@@ -156,10 +151,8 @@ static void put_modalities(const struct session *s, struct json_out *j)
 
 static void put_format(struct json_out *j, const char *side, uint32_t rate)
 {
-    json_out_key(j, side);
-    json_out_object(j);
-    json_out_key(j, "format");
-    json_out_object(j);
+    json_out_member_object(j, side);
+    json_out_member_object(j, "format");
     json_out_member_str(j, "type", "audio/pcm");
     json_out_member_uint(j, "rate", rate);
     json_out_object_end(j);
@@ -174,8 +167,7 @@ static void put_sound(const struct session *s, struct json_out *j)
         put_turns(s, j);
         return;
     }
-    json_out_key(j, "audio");
-    json_out_object(j);
+    json_out_member_object(j, "audio");
     put_format(j, "input", s->settings.rate);
     put_turns(s, j);
     json_out_object_end(j);
@@ -188,8 +180,7 @@ static void put_sound(const struct session *s, struct json_out *j)
 static void send_session(struct session *s, const char *type)
 {
     struct json_out j = begin(s, type);
-    json_out_key(&j, "session");
-    json_out_object(&j);
+    json_out_member_object(&j, "session");
     json_out_member_str(&j, "id", s->id);
     json_out_member_str(&j, "object", "realtime.session");
     if (!s->beta)
@@ -294,8 +285,7 @@ static void send_transcript(struct session *s, const char *item)
     struct json_out j = begin(s, "conversation.item.input_audio_transcription.completed");
     json_out_member_str(&j, "item_id", item);
     json_out_member_uint(&j, "content_index", 0);
-    json_out_key(&j, "transcript");
-    json_out_strn(&j, buf_str(&s->turn), s->turn.len);
+    json_out_member_strn(&j, "transcript", buf_str(&s->turn), s->turn.len);
     end(s, &j);
 }
 

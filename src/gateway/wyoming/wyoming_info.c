@@ -16,8 +16,7 @@ struct listing {
 
 static void put_languages(struct json_out *j)
 {
-    json_out_key(j, "languages");
-    json_out_array(j);
+    json_out_member_array(j, "languages");
     json_out_str(j, "en");
     json_out_array_end(j);
 }
@@ -41,19 +40,16 @@ static void list_model(void *ctx, const struct registry_model *m)
 
 static void put_flag(struct json_out *j, const char *key, bool value)
 {
-    json_out_key(j, key);
-    json_out_bool(j, value);
+    json_out_member_bool(j, key, value);
 }
 
 static void put_asr(struct json_out *j, struct gw_loop *gl)
 {
     struct listing l = {.j = j, .kinds = SHOAL_KIND_TRANSCRIBE};
-    json_out_key(j, "asr");
-    json_out_array(j);
+    json_out_member_array(j, "asr");
     json_out_object(j);
     wyoming_put_artifact(j, "shoal", "speech to text, with the names of the home");
-    json_out_key(j, "models");
-    json_out_array(j);
+    json_out_member_array(j, "models");
     registry_each(gl->gw->registry, list_model, &l);
     if (l.n == 0) /* recognizers of other nodes, or not loaded yet */
         put_model(j, "hear", "recognizer of speech");
@@ -92,12 +88,10 @@ const char *wyoming_info_voice(struct gw_loop *gl, char *out, size_t cap)
 static void put_tts(struct json_out *j, struct gw_loop *gl)
 {
     char name[128];
-    json_out_key(j, "tts");
-    json_out_array(j);
+    json_out_member_array(j, "tts");
     json_out_object(j);
     wyoming_put_artifact(j, "shoal", "text to speech");
-    json_out_key(j, "voices");
-    json_out_array(j);
+    json_out_member_array(j, "voices");
     put_model(j, wyoming_info_voice(gl, name, sizeof(name)), "voice");
     json_out_array_end(j);
     put_flag(j, "supports_synthesize_streaming", false);
@@ -107,12 +101,10 @@ static void put_tts(struct json_out *j, struct gw_loop *gl)
 
 static void put_home(struct json_out *j, const char *domain, const char *what, bool controls)
 {
-    json_out_key(j, domain);
-    json_out_array(j);
+    json_out_member_array(j, domain);
     json_out_object(j);
     wyoming_put_artifact(j, "shoal", what);
-    json_out_key(j, "models");
-    json_out_array(j);
+    json_out_member_array(j, "models");
     put_model(j, "home", what);
     json_out_array_end(j);
     if (controls) {
@@ -136,8 +128,7 @@ void wyoming_info_put(struct buf *b, struct gw_loop *gl)
     }
     wyoming_put_wake(&j, gl->gw->wake ? wake_word(gl->gw->wake) : NULL);
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-        json_out_key(&j, none[i]);
-        json_out_array(&j);
+        json_out_member_array(&j, none[i]);
         json_out_array_end(&j);
     }
     json_out_object_end(&j);

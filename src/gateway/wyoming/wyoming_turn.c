@@ -8,8 +8,8 @@
 #include "audio/pcm.h"
 #include "base/mem.h"
 #include "gateway/api/own/voice_turn.h"
-#include "gateway/call.h"
-#include "gateway/inner_call.h"
+#include "gateway/call/call.h"
+#include "gateway/call/inner_call.h"
 #include "gateway/wyoming/wyoming_info.h"
 #include "net/peers.h"
 #include "voice/ear.h"
@@ -67,8 +67,7 @@ static void send(struct wyoming_turn *t, const char *type, struct json_out *j)
 static void send_text(struct wyoming_turn *t, const char *type, const char *text, size_t n)
 {
     struct json_out j = begin(t);
-    json_out_key(&j, "text");
-    json_out_strn(&j, text, n);
+    json_out_member_strn(&j, "text", text, n);
     send(t, type, &j);
 }
 
@@ -113,11 +112,9 @@ static void on_turn(void *ctx, const struct listener_turn *piece)
     }
     t->stopped = false;
     struct json_out j = begin(t);
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(&t->text), t->text.len);
+    json_out_member_strn(&j, "text", buf_str(&t->text), t->text.len);
     json_out_member_str(&j, "language", "en");
-    json_out_key(&j, "context");
-    json_out_object(&j);
+    json_out_member_object(&j, "context");
     json_out_member_num(&j, "confidence", t->text.len ? t->sure / (double)t->text.len : 0);
     json_out_object_end(&j);
     send(t, "transcript", &j);
@@ -335,8 +332,7 @@ static void send_intent(struct wyoming_turn *t, const cJSON *action)
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(action, "action"));
     struct json_out j = begin(t);
     json_out_member_str(&j, "name", name ? name : "");
-    json_out_key(&j, "entities");
-    json_out_array(&j);
+    json_out_member_array(&j, "entities");
     cJSON_ArrayForEach(v, action) if (strcmp(v->string, "action") != 0) put_entity(&j, v);
     json_out_array_end(&j);
     put_context(t, &j);

@@ -1,8 +1,6 @@
 /* arch_mamba2.c - Mamba-2: state space blocks alone, without attention or feed-forward. */
 #include "model/arch/arch.h"
 
-#include "model/mixer/mixer.h"
-
 int arch_mamba2(struct decoder_config *c, const struct model_file *file, struct err *e)
 {
     int rc;

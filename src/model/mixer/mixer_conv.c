@@ -38,3 +38,28 @@ float mixer_conv_softplus(float x)
 {
     return x > 20.0f ? x : (float)log1p(exp((double)x));
 }
+
+uint32_t mixer_conv_ssm_out(const struct decoder_config *c)
+{
+    return c->ssm_inner;
+}
+
+uint32_t mixer_conv_ssm_units(const struct decoder_config *c)
+{
+    return mixer_conv_units(mixer_conv_ssm_channels(c));
+}
+
+uint32_t mixer_conv_ssm_floats(const struct decoder_config *c)
+{
+    return (c->conv_len - 1) * MIXER_CHANNELS;
+}
+
+uint32_t mixer_conv_ssm_heads(const struct decoder_config *c)
+{
+    return c->ssm_heads;
+}
+
+uint32_t mixer_conv_ssm_head_floats(const struct decoder_config *c)
+{
+    return c->ssm_state * (c->ssm_inner / c->ssm_heads);
+}

@@ -30,6 +30,12 @@ static inline uint32_t mixer_conv_ssm_channels(const struct decoder_config *c)
 {
     return c->ssm_inner + 2 * c->ssm_groups * c->ssm_state;
 }
+/* For mixer_ops of a state space: its output, and units and state of its two stages. */
+uint32_t mixer_conv_ssm_out(const struct decoder_config *c);
+uint32_t mixer_conv_ssm_units(const struct decoder_config *c);
+uint32_t mixer_conv_ssm_floats(const struct decoder_config *c);
+uint32_t mixer_conv_ssm_heads(const struct decoder_config *c);
+uint32_t mixer_conv_ssm_head_floats(const struct decoder_config *c);
 /* log(1 + e^x); in double, so that its rounding to a float is the same everywhere. */
 float mixer_conv_softplus(float x);
 

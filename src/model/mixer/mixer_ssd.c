@@ -11,31 +11,6 @@ static uint32_t in_dim(const struct decoder_config *c)
     return c->ssm_inner + mixer_conv_ssm_channels(c) + c->ssm_heads;
 }
 
-static uint32_t out_dim(const struct decoder_config *c)
-{
-    return c->ssm_inner;
-}
-
-static uint32_t conv_units(const struct decoder_config *c)
-{
-    return mixer_conv_units(mixer_conv_ssm_channels(c));
-}
-
-static uint32_t conv_floats(const struct decoder_config *c)
-{
-    return (c->conv_len - 1) * MIXER_CHANNELS;
-}
-
-static uint32_t n_heads(const struct decoder_config *c)
-{
-    return c->ssm_heads;
-}
-
-static uint32_t head_floats(const struct decoder_config *c)
-{
-    return c->ssm_state * (c->ssm_inner / c->ssm_heads);
-}
-
 static int plan_layer(struct plan *p, const struct decoder_config *c, struct layer *l, int i)
 {
     const uint32_t heads = c->ssm_heads;
@@ -93,8 +68,9 @@ static void finish(const struct mixer_job *j)
 
 const struct mixer_ops mixer_ssd = {
     .in_dim = in_dim,
-    .out_dim = out_dim,
+    .out_dim = mixer_conv_ssm_out,
     .plan = plan_layer,
-    .stages = {{conv_units, conv_floats, convolve}, {n_heads, head_floats, scan}},
+    .stages = {{mixer_conv_ssm_units, mixer_conv_ssm_floats, convolve},
+               {mixer_conv_ssm_heads, mixer_conv_ssm_head_floats, scan}},
     .finish = finish,
 };

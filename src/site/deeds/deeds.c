@@ -10,9 +10,7 @@
 #include <time.h>
 
 #include "apps/home/site/home_things.h"
-#include "base/arena.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/cond.h"
 #include "base/thread/thread.h"

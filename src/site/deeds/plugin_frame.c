@@ -1,8 +1,6 @@
 /* plugin_frame.c - see plugin_frame.h. */
 #include "site/deeds/plugin_frame.h"
 
-#include <string.h>
-
 #include "base/utf8.h"
 
 #define MAGIC 0x31677570u /* "pug1" */

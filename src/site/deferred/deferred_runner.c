@@ -2,7 +2,6 @@
 #include "site/deferred/deferred_runner.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"

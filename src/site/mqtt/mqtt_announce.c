@@ -66,10 +66,8 @@ static struct json_out begin(struct buf *b, const struct config *c, const char *
     json_out_member_str(&j, "unique_id", text);
     snprintf(text, sizeof(text), "%.200s/status", c->mqtt.topic);
     json_out_member_str(&j, "availability_topic", text);
-    json_out_key(&j, "device");
-    json_out_object(&j);
-    json_out_key(&j, "identifiers");
-    json_out_array(&j);
+    json_out_member_object(&j, "device");
+    json_out_member_array(&j, "identifiers");
     snprintf(text, sizeof(text), "shoal_%s", node);
     json_out_str(&j, text);
     json_out_array_end(&j);

@@ -1,7 +1,6 @@
 /* mqtt_feed.c - see mqtt_feed.h. */
 #include "site/mqtt/mqtt_feed.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -228,8 +227,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
         worst = s->severities[i] > worst ? s->severities[i] : worst;
     json_out_member_str(&j, "state", n ? alarm_severity_name((enum alarm_severity)worst) : "ok");
     json_out_member_uint(&j, "open", n);
-    json_out_key(&j, "last");
-    json_out_object(&j);
+    json_out_member_object(&j, "last");
     alarm_json(&j, e);
     json_out_object_end(&j);
     json_out_object_end(&j);

@@ -3,7 +3,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "apps/home/home_later_run.h"
 #include "apps/home/site/home_things.h"

@@ -2,7 +2,6 @@
 #include "site/things/model_watch.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "host/confidence_watch.h"

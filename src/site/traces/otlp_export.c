@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

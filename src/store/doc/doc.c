@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 #include "base/utf8.h"
 
 static const char *const names[DOC_N_FORMATS] = {"text", "markdown", "html", "jsonl", "pdf"};
@@ -100,15 +101,9 @@ void doc_section_begin(struct doc *d, const char *heading, size_t n, uint32_t pa
         d->text.rc = SHOAL_ELIMIT;
         return;
     }
-    if (d->n_sections == d->cap_sections) {
-        uint32_t cap = d->cap_sections ? 2 * d->cap_sections : 16;
-        void *more = mem_realloc(d->sections, cap * sizeof(*d->sections));
-        if (!more) {
-            d->text.rc = SHOAL_ENOMEM;
-            return;
-        }
-        d->sections = more;
-        d->cap_sections = cap;
+    if (!room_make32(&d->sections, &d->cap_sections, d->n_sections, sizeof(*d->sections), 16)) {
+        d->text.rc = SHOAL_ENOMEM;
+        return;
     }
     n = trim(&heading, n);
     size_t at = d->text.len;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 #include "store/doc/doc.h"
 
 #define MAX_BYTES ((size_t)256 << 20)
@@ -53,14 +54,8 @@ static int add(struct walk *w, const char *path, const struct stat *st)
     if (w->n == DOC_FOLDER_MAX_FILES)
         return err_set(w->e, SHOAL_ELIMIT, "the folder has more than %u documents",
                        DOC_FOLDER_MAX_FILES);
-    if (w->n == w->cap) {
-        uint32_t cap = w->cap ? 2 * w->cap : 64;
-        struct doc_folder_file *v = mem_realloc(w->v, cap * sizeof(*v));
-        if (!v)
-            return err_set(w->e, SHOAL_ENOMEM, "out of memory for the list of documents");
-        w->v = v;
-        w->cap = cap;
-    }
+    if (!room_make32(&w->v, &w->cap, w->n, sizeof(*w->v), 64))
+        return err_set(w->e, SHOAL_ENOMEM, "out of memory for the list of documents");
     w->v[w->n++] = (struct doc_folder_file){.path = path,
                                             .n_bytes = (uint64_t)st->st_size,
                                             .changed_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 +

@@ -2,7 +2,6 @@
  *
  * "text" (or "content", "body", "context") is the text; "title" or "heading", "id" and "page" are
  * kept with it. Other members are ignored. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

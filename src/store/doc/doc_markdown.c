@@ -1,5 +1,4 @@
 /* doc_markdown.c - Markdown: headings begin sections, links and images become their text. */
-#include <stdio.h>
 #include <string.h>
 
 #include "store/doc/doc.h"

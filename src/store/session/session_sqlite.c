@@ -1,5 +1,4 @@
 /* session_sqlite.c - conversations in a SQLite file; see session_place.h. */
-#include <string.h>
 #include <time.h>
 
 #include "base/mem.h"

@@ -2,7 +2,6 @@
 #include "text/grammar/grammar.h"
 
 #include <cjson/cJSON.h>
-#include <string.h>
 
 #include "text/grammar/grammar_gbnf.h"
 #include "text/grammar/grammar_json.h"

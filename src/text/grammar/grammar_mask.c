@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/order.h"
+#include "base/room.h"
 #include "text/grammar/grammar_net.h"
 #include "text/grammar/vocab_trie.h"
 
@@ -74,17 +75,9 @@ struct grammar_mask {
 
 /* ---- memory ---- */
 
-static int grow(void **p, uint32_t *cap, uint32_t n, size_t size)
+static int grow(void *p, uint32_t *cap, uint32_t n, size_t size)
 {
-    if (n < *cap)
-        return 0;
-    uint32_t more = *cap ? 2 * *cap : 64;
-    void *q = mem_realloc(*p, more * size);
-    if (!q)
-        return SHOAL_ENOMEM;
-    *p = q;
-    *cap = more;
-    return 0;
+    return room_make32(p, cap, n, size, 64) ? 0 : SHOAL_ENOMEM;
 }
 
 static void *piece(struct grammar_mask *m, size_t n, size_t size)
@@ -146,7 +139,7 @@ static int node_get(struct grammar_mask *m, uint32_t state, uint32_t count, uint
             return 0;
         }
     }
-    rc = grow((void **)&m->nodes, &m->cap_nodes, m->n_nodes, sizeof(*m->nodes));
+    rc = grow(&m->nodes, &m->cap_nodes, m->n_nodes, sizeof(*m->nodes));
     if (rc < 0)
         return rc;
     m->nodes[m->n_nodes] = (struct node){state, count, parent, 0, NONE, NONE};
@@ -261,7 +254,7 @@ static int place_get(struct grammar_mask *m, uint32_t *out)
             return 0;
         }
     }
-    rc = grow((void **)&m->places, &m->cap_places, m->n_places, sizeof(*m->places));
+    rc = grow(&m->places, &m->cap_places, m->n_places, sizeof(*m->places));
     if (rc < 0)
         return rc;
     uint32_t *nodes = piece(m, m->n_rest + 1, sizeof(*nodes));
@@ -501,7 +494,7 @@ static int walk(struct grammar_mask *m, uint32_t place, uint32_t from, uint64_t 
         }
         set_tokens(m, bits, n->token);
         if (exits && n->height > 0 && m->places[to].ended) {
-            rc = grow((void **)&m->exits, &m->cap_exits, m->n_exits, sizeof(*m->exits));
+            rc = grow(&m->exits, &m->cap_exits, m->n_exits, sizeof(*m->exits));
             if (rc == 0)
                 m->exits[m->n_exits++] = i;
         }
@@ -545,7 +538,7 @@ static int cut_stack(struct grammar_mask *m, uint32_t id, uint32_t *local, uint3
 static int compute_part(struct grammar_mask *m, uint32_t local)
 {
     uint32_t place, *exits;
-    int rc = grow((void **)&m->parts, &m->cap_parts, m->n_parts, sizeof(*m->parts));
+    int rc = grow(&m->parts, &m->cap_parts, m->n_parts, sizeof(*m->parts));
     uint64_t *bits = piece(m, n_words(m), sizeof(*bits));
     if (rc < 0 || !bits)
         return rc < 0 ? rc : no_piece(m);
@@ -666,9 +659,9 @@ int grammar_mask_allowed(struct grammar_mask *m, uint32_t place, bool lead,
 static int begin(struct grammar_mask *m)
 {
     arena_init(&m->arena, MAX_BYTES);
-    int rc = grow((void **)&m->nodes, &m->cap_nodes, 0, sizeof(*m->nodes));
+    int rc = grow(&m->nodes, &m->cap_nodes, 0, sizeof(*m->nodes));
     if (rc == 0)
-        rc = grow((void **)&m->places, &m->cap_places, 0, sizeof(*m->places));
+        rc = grow(&m->places, &m->cap_places, 0, sizeof(*m->places));
     if (rc < 0)
         return rc;
     m->nodes[BOTTOM] = m->nodes[CUT] = (struct node){0, 0, 0, 0, NONE, NONE};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 #include "text/grammar/grammar_branches.h"
 #include "text/grammar/grammar_tree.h"
 
@@ -47,19 +48,6 @@ static void fail(struct build *b, int code, const char *msg)
         b->rc = err_set(b->e, code, "%s", msg);
 }
 
-static bool grow(void **p, uint32_t *cap, uint32_t n, size_t size)
-{
-    if (n < *cap)
-        return true;
-    uint32_t more = *cap ? 2 * *cap : 256;
-    void *q = mem_realloc(*p, more * size);
-    if (!q)
-        return false;
-    *p = q;
-    *cap = more;
-    return true;
-}
-
 static uint32_t new_state(struct build *b)
 {
     if (b->rc < 0)
@@ -69,7 +57,7 @@ static uint32_t new_state(struct build *b)
              "the grammar is too large: use fewer rules or smaller repetition counts");
         return 0;
     }
-    if (!grow((void **)&b->states, &b->cap_states, b->n_states, sizeof(*b->states))) {
+    if (!room_make32(&b->states, &b->cap_states, b->n_states, sizeof(*b->states), 256)) {
         fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
         return 0;
     }
@@ -85,7 +73,7 @@ static void new_edge(struct build *b, uint32_t from, struct grammar_net_edge e)
         fail(b, SHOAL_ELIMIT, "the grammar is too large: use fewer rules or characters");
         return;
     }
-    if (!grow((void **)&b->edges, &b->cap_edges, b->n_edges, sizeof(*b->edges))) {
+    if (!room_make32(&b->edges, &b->cap_edges, b->n_edges, sizeof(*b->edges), 256)) {
         fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
         return;
     }
@@ -123,7 +111,7 @@ static void new_text(struct build *b, uint32_t from, uint32_t to, const uint8_t 
     if (b->rc == 0 && rest > MAX_TEXTS - offset)
         fail(b, SHOAL_ELIMIT, "the grammar is too large: use fewer or shorter texts");
     while (b->rc == 0 && offset + rest > b->cap_texts)
-        if (!grow((void **)&b->texts, &b->cap_texts, b->cap_texts, 1))
+        if (!room_make32(&b->texts, &b->cap_texts, b->cap_texts, 1, 256))
             fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
     if (b->rc < 0)
         return;
@@ -139,8 +127,8 @@ static uint32_t new_rule(struct build *b)
     uint32_t cap = b->cap_rules;
     if (b->rc < 0)
         return 0;
-    if (!grow((void **)&b->starts, &b->cap_rules, b->n_rules, sizeof(*b->starts)) ||
-        !grow((void **)&b->ends, &cap, b->n_rules, sizeof(*b->ends))) {
+    if (!room_make32(&b->starts, &b->cap_rules, b->n_rules, sizeof(*b->starts), 256) ||
+        !room_make32(&b->ends, &cap, b->n_rules, sizeof(*b->ends), 256)) {
         fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
         return 0;
     }
@@ -548,7 +536,8 @@ static void list_left(struct build *b, struct left *l, uint32_t rule)
         for (uint32_t i = b->states[s].first; i != NO_EDGE; i = b->edges[i].next) {
             const struct grammar_net_edge *e = &b->edges[i].e;
             bool calls = e->kind == GRAMMAR_NET_CALL || e->kind == GRAMMAR_NET_COUNT;
-            if (calls && grow((void **)&l->called, &l->cap_called, l->n_called, sizeof(uint32_t))) {
+            if (calls &&
+                room_make32(&l->called, &l->cap_called, l->n_called, sizeof(uint32_t), 256)) {
                 l->called[l->n_called++] = e->rule;
                 l->n_in[e->rule]++;
             } else if (calls) {

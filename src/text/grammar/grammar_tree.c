@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
 
@@ -44,19 +45,6 @@ static uint32_t no_memory(struct grammar_tree *t)
     return grammar_tree_fail(t, SHOAL_ENOMEM, "out of memory for a grammar");
 }
 
-static bool grow(void **p, uint32_t *cap, uint32_t n, size_t size)
-{
-    if (n < *cap)
-        return true;
-    uint32_t more = *cap ? 2 * *cap : 64;
-    void *q = mem_realloc(*p, more * size);
-    if (!q)
-        return false;
-    *p = q;
-    *cap = more;
-    return true;
-}
-
 static uint32_t add(struct grammar_tree *t, const struct grammar_tree_node *node)
 {
     if (t->rc < 0)
@@ -64,7 +52,7 @@ static uint32_t add(struct grammar_tree *t, const struct grammar_tree_node *node
     if (t->n_nodes == GRAMMAR_TREE_MAX_NODES)
         return grammar_tree_fail(t, SHOAL_ELIMIT, "the grammar has more than %u parts",
                                  GRAMMAR_TREE_MAX_NODES);
-    if (!grow((void **)&t->nodes, &t->cap_nodes, t->n_nodes, sizeof(*t->nodes)))
+    if (!room_make32(&t->nodes, &t->cap_nodes, t->n_nodes, sizeof(*t->nodes), 64))
         return no_memory(t);
     t->nodes[t->n_nodes] = *node;
     return t->n_nodes++;
@@ -74,17 +62,9 @@ void grammar_tree_push(struct grammar_tree *t, struct grammar_tree_list *l, uint
 {
     if (t->rc < 0)
         return;
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? 2 * l->cap : 8;
-        uint32_t *items = arena_zalloc_n(&t->arena, cap, sizeof(*items));
-        if (!items) {
-            no_memory(t);
-            return;
-        }
-        if (l->n)
-            memcpy(items, l->items, l->n * sizeof(*items));
-        l->items = items;
-        l->cap = cap;
+    if (!room_make_in(&t->arena, &l->items, &l->cap, l->n, sizeof(*l->items), 8)) {
+        no_memory(t);
+        return;
     }
     l->items[l->n++] = node;
 }
@@ -209,7 +189,8 @@ uint32_t grammar_tree_add_rule(struct grammar_tree *t, const char *name, size_t 
                                  GRAMMAR_TREE_MAX_NODES);
     if (name && !(copy = arena_printf(&t->arena, "%.*s", (int)name_bytes, name))[0])
         copy = NULL;
-    if (!grow((void **)&t->rules, &t->cap_rules, t->n_rules, sizeof(*t->rules)) || t->arena.rc < 0)
+    if (!room_make32(&t->rules, &t->cap_rules, t->n_rules, sizeof(*t->rules), 64) ||
+        t->arena.rc < 0)
         return no_memory(t);
     t->rules[t->n_rules] = (struct grammar_tree_rule){GRAMMAR_TREE_NONE, copy};
     return t->n_rules++;

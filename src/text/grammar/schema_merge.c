@@ -1,8 +1,6 @@
 /* schema_merge.c - see schema_merge.h. */
 #include "text/grammar/schema_merge.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "text/grammar/schema_negate.h"

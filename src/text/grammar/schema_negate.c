@@ -1,7 +1,6 @@
 /* schema_negate.c - see schema_negate.h. */
 #include "text/grammar/schema_negate.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "text/grammar/schema_read.h"

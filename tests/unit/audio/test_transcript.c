@@ -5,8 +5,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <string.h>
-
 #include "audio/transcript.h"
 #include "wire/json_out.h"
 

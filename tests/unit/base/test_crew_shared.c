@@ -11,7 +11,6 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/thread/crew.h"
 #include "support/watchdog.h"
 

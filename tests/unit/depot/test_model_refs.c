@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "base/mem.h"
 #include "depot/store/model_put.h"
 #include "depot/store/model_refs.h"
 #include "depot/store/model_store.h"

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "engine/engine_chained.h"
-#include "engine/native/chained_lm.h"
 #include "engine/native/layer_part.h"
 
 #define MODEL SHOAL_TEST_DATA "/refs/gemma3.gguf" /* 7 layers, with windows */

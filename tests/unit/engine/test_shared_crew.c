@@ -1,9 +1,7 @@
 /* test_shared_crew.c - all engines of a process share one crew of compute threads. */
 #include <dirent.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,13 +3,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/thread/executor_queue.h"
 #include "base/log.h"
 #include "flow/generate/generate.h"

@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/thread/executor_queue.h"
 #include "flow/dispatch.h"
 #include "flow/panel/panel_run.h"

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
+#include "engine/fair.h"
 #include "flow/failure.h"
 #include "flow/request.h"
 

@@ -22,7 +22,7 @@
 #include "flow/ask_plan.h"
 #include "flow/dispatch.h"
 #include "flow/routing.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "net/grpc_frame.h"
 #include "support/gw_site.h"
 

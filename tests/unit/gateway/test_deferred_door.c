@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gateway/deferred_door.h"
+#include "gateway/server/deferred_door.h"
 #include "site/deferred/deferred.h"
 #include "store/deferred_store.h"
 #include "support/gw_site.h"

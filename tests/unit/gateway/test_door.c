@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "gateway/tags.h"
+#include "gateway/call/tags.h"
 #include "router/router.h"
 #include "support/gw_client.h"
 

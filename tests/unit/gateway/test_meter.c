@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #undef fail /* a member of sink_ops */
 
-#include "gateway/meter.h"
+#include "gateway/call/meter.h"
 #include "host/admission.h"
 #include "host/quota.h"
 

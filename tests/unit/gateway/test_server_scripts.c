@@ -43,7 +43,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "config/config.h"
-#include "gateway/gateway.h"
+#include "gateway/server/gateway.h"
 #include "net/http_ask.h"
 #include "support/mqtt_broker.h"
 #include "support/script.h"

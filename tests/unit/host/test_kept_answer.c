@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/mem.h"
 #include "host/kept_answer.h"
 
 static const struct shoal_logprob top[3] = {{7, -0.5f}, {8, -1.5f}, {9, -INFINITY}};

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "engine/estimate.h"
 #include "host/kept_answer.h"
 #include "host/prompt_cache.h"
 #include "host/registry.h"

@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include "base/hash.h"
-#include "base/mem.h"
 #include "kernels/kern.h"
 #include "kernels/tiles.h"
 

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
 #include "knowledge/same_ask.h"
 #include "shoal/shoal.h"
 

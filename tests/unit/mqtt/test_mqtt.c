@@ -9,7 +9,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -5,8 +5,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <string.h>
-
 #include "mqtt/mqtt_code.h"
 #include "mqtt/mqtt_seen.h"
 #include "mqtt/mqtt_topic.h"

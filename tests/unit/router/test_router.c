@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
 #include "router/router.h"
 
 #define MS 1e6

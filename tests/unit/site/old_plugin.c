@@ -1,5 +1,4 @@
 /* old_plugin.c - a plug-in of another ABI version; for test_deed_plugin.c. */
-#include <stddef.h>
 
 #include "shoal/shoal_plugin.h"
 

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <math.h>
 #include <modbus.h>
 #include <pthread.h>

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <inttypes.h>
 #include <openssl/hmac.h>
 #include <stdio.h>
 #include <stdlib.h>

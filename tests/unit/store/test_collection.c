@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
 #include "store/chunk.h"
 #include "store/collections.h"
 

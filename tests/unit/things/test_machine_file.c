@@ -5,12 +5,10 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "things/joint.h"
 #include "things/machine_file.h"
 #include "things/things.h"
 

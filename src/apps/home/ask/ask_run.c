@@ -12,6 +12,7 @@
 #include "apps/home/ask/ask_apart.h"
 #include "apps/home/ask/ask.h"
 #include "apps/home/table/home_table.h"
+#include "engine/estimate.h"
 #include "flow/generate/token_queue.h"
 #include "host/kept_answer.h"
 

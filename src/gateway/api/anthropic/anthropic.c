@@ -3,7 +3,7 @@
 
 #include "flow/request.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/thinking.h"
 #include "wire/json_out.h"
 
@@ -44,8 +44,7 @@ static void put_stop(const struct answer_sink *a, struct json_out *j, const stru
 /* Cached tokens are counted separately. */
 static void put_usage(struct json_out *j, const struct sink_usage *u)
 {
-    json_out_key(j, "usage");
-    json_out_object(j);
+    json_out_member_object(j, "usage");
     json_out_member_uint(j, "input_tokens", u->prompt_tokens - u->cached_tokens);
     json_out_member_uint(j, "cache_creation_input_tokens", 0);
     json_out_member_uint(j, "cache_read_input_tokens", u->cached_tokens);
@@ -68,15 +67,12 @@ static void put_message(struct answer_sink *a, struct json_out *j)
 static void begin_stream(struct answer_sink *a)
 {
     struct json_out j = answer_event(a, "message_start");
-    json_out_key(&j, "message");
-    json_out_object(&j);
+    json_out_member_object(&j, "message");
     put_message(a, &j);
     json_out_array(&j);
     json_out_array_end(&j);
-    json_out_key(&j, "stop_reason");
-    json_out_null(&j);
-    json_out_key(&j, "stop_sequence");
-    json_out_null(&j);
+    json_out_member_null(&j, "stop_reason");
+    json_out_member_null(&j, "stop_sequence");
     put_usage(&j, &a->prompt);
     json_out_object_end(&j);
     answer_event_end(a, &j);
@@ -96,14 +92,12 @@ static void open_block(struct answer_sink *a, const struct sink_call *e)
 {
     struct json_out j = answer_event(a, "content_block_start");
     json_out_member_uint(&j, "index", a->n_parts);
-    json_out_key(&j, "content_block");
-    json_out_object(&j);
+    json_out_member_object(&j, "content_block");
     json_out_member_str(&j, "type", e ? "tool_use" : "text");
     if (e) {
         json_out_member_str(&j, "id", e->id);
         json_out_member_str(&j, "name", e->name);
-        json_out_key(&j, "input");
-        json_out_object(&j);
+        json_out_member_object(&j, "input");
         json_out_object_end(&j);
     } else {
         json_out_member_str(&j, "text", "");
@@ -117,11 +111,9 @@ static void send_delta(struct answer_sink *a, const char *type, const char *key,
 {
     struct json_out j = answer_event(a, "content_block_delta");
     json_out_member_uint(&j, "index", a->n_parts);
-    json_out_key(&j, "delta");
-    json_out_object(&j);
+    json_out_member_object(&j, "delta");
     json_out_member_str(&j, "type", type);
-    json_out_key(&j, key);
-    json_out_strn(&j, p, n);
+    json_out_member_strn(&j, key, p, n);
     json_out_object_end(&j);
     answer_event_end(a, &j);
 }
@@ -131,8 +123,7 @@ static void open_thought(struct anthropic_answer *a)
 {
     struct json_out j = answer_event(&a->answer, "content_block_start");
     json_out_member_uint(&j, "index", a->answer.n_parts);
-    json_out_key(&j, "content_block");
-    json_out_object(&j);
+    json_out_member_object(&j, "content_block");
     json_out_member_str(&j, "type", "thinking");
     json_out_member_str(&j, "thinking", "");
     json_out_member_str(&j, "signature", "");
@@ -194,8 +185,7 @@ static void stream_end(struct answer_sink *a, const struct sink_done *d)
     settle_thought(anthropic_of(a));
     answer_close_part(a, d);
     struct json_out j = answer_event(a, "message_delta");
-    json_out_key(&j, "delta");
-    json_out_object(&j);
+    json_out_member_object(&j, "delta");
     put_stop(a, &j, d);
     json_out_object_end(&j);
     put_usage(&j, &d->usage);
@@ -213,11 +203,9 @@ static void put_block(struct json_out *j, const struct answer_part *p)
     if (p->is_call) {
         json_out_member_str(j, "id", p->call.id);
         json_out_member_str(j, "name", p->call.name);
-        json_out_key(j, "input");
-        json_out_raw(j, p->call.arguments, p->call.arguments_bytes);
+        json_out_member_raw(j, "input", p->call.arguments, p->call.arguments_bytes);
     } else {
-        json_out_key(j, "text");
-        json_out_strn(j, p->text, p->text_bytes);
+        json_out_member_strn(j, "text", p->text, p->text_bytes);
     }
     json_out_object_end(j);
 }
@@ -226,8 +214,7 @@ static void put_thought(struct json_out *j, const struct thinking_parts *parts)
 {
     json_out_object(j);
     json_out_member_str(j, "type", "thinking");
-    json_out_key(j, "thinking");
-    json_out_strn(j, parts->thought, parts->thought_bytes);
+    json_out_member_strn(j, "thinking", parts->thought, parts->thought_bytes);
     json_out_member_str(j, "signature", "");
     json_out_object_end(j);
 }

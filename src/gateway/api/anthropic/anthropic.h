@@ -5,7 +5,7 @@
 #define SHOAL_GATEWAY_API_ANTHROPIC_ANTHROPIC_H
 
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 

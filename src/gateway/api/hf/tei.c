@@ -1,10 +1,8 @@
 /* tei.c - see tei.h. */
 #include "gateway/api/hf/tei.h"
 
-#include <string.h>
-
 #include "gateway/api/hf/tgi.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 /* The model that /embed uses when none is named, else the one of /rerank or /predict. */
@@ -29,8 +27,7 @@ static void put_info(void *ctx, const struct registry_model *m)
     const char *version = registry_identity(m)->version;
     version[0] ? json_out_str(j, version) : json_out_null(j);
     json_out_member_str(j, "model_dtype", "float32");
-    json_out_key(j, "model_type");
-    json_out_object(j);
+    json_out_member_object(j, "model_type");
     json_out_key(j, x->kind == SHOAL_KIND_EMBED    ? "embedding"
                     : x->kind == SHOAL_KIND_RERANK ? "reranker"
                                                    : "classifier");
@@ -40,17 +37,13 @@ static void put_info(void *ctx, const struct registry_model *m)
     json_out_member_uint(j, "max_concurrent_requests", info.max_tasks);
     json_out_member_uint(j, "max_input_length", info.n_ctx);
     json_out_member_uint(j, "max_batch_tokens", info.n_ctx);
-    json_out_key(j, "max_batch_requests");
-    json_out_null(j);
+    json_out_member_null(j, "max_batch_requests");
     json_out_member_uint(j, "max_client_batch_size", REQUEST_MAX_INPUTS);
-    json_out_key(j, "auto_truncate");
-    json_out_bool(j, true);
+    json_out_member_bool(j, "auto_truncate", true);
     json_out_member_uint(j, "tokenization_workers", 1);
     json_out_member_str(j, "version", shoal_version());
-    json_out_key(j, "sha");
-    json_out_null(j);
-    json_out_key(j, "docker_label");
-    json_out_null(j);
+    json_out_member_null(j, "sha");
+    json_out_member_null(j, "docker_label");
     json_out_object_end(j);
 }
 

@@ -2,7 +2,7 @@
 #include "gateway/api/hf/tgi.h"
 
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/logprob_json.h"
 #include "wire/json_out.h"
 
@@ -22,14 +22,11 @@ static struct tgi_answer *tgi_of(struct answer_sink *a)
 static void put_token(struct json_out *j, int32_t id, const char *text, size_t n, float logprob)
 {
     json_out_object(j);
-    json_out_key(j, "id");
-    json_out_int(j, id);
-    json_out_key(j, "text");
-    json_out_strn(j, text, n);
+    json_out_member_int(j, "id", id);
+    json_out_member_strn(j, "text", text, n);
     json_out_key(j, "logprob");
     logprob_json_number(j, logprob);
-    json_out_key(j, "special");
-    json_out_bool(j, false);
+    json_out_member_bool(j, "special", false);
     json_out_object_end(j);
 }
 
@@ -64,8 +61,7 @@ static void put_details(struct tgi_answer *a, struct json_out *j, const struct s
 {
     const struct request_generate *asked = &a->answer.request->generate;
     struct answer_choice *ch = &a->answer.choices[0];
-    json_out_key(j, "details");
-    json_out_object(j);
+    json_out_member_object(j, "details");
     json_out_member_str(j, "finish_reason",
                         d->finish == SHOAL_FINISH_LENGTH ? "length"
                         : d->stopped_by_text             ? "stop_sequence"
@@ -75,8 +71,7 @@ static void put_details(struct tgi_answer *a, struct json_out *j, const struct s
     json_out_key(j, "seed");
     asked->has_seed ? json_out_uint(j, asked->sampling.seed) : json_out_null(j);
     if (!a->answer.stream) {
-        json_out_key(j, "prefill");
-        json_out_array(j);
+        json_out_member_array(j, "prefill");
         json_out_array_end(j);
         json_out_key(j, "tokens");
         put_tokens(j, ch, false);
@@ -135,10 +130,8 @@ static void send_token(struct answer_sink *sink, const struct sink_done *d)
         put_text(a, &j);
         put_details(a, &j, d);
     } else {
-        json_out_key(&j, "generated_text");
-        json_out_null(&j);
-        json_out_key(&j, "details");
-        json_out_null(&j);
+        json_out_member_null(&j, "generated_text");
+        json_out_member_null(&j, "details");
     }
     json_out_object_end(&j);
     call_event_end(c);

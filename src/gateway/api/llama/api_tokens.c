@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/api.h"
 #include "wire/json_out.h"
 
@@ -91,13 +91,11 @@ static void put_places(struct answer_sink *a, const char *text)
         find_piece(&at, t.text, t.text_bytes);
         const bool named = t.text_bytes > 2 && strchr("[<", t.text[0]);
         json_out_object(&j);
-        json_out_key(&j, "id");
-        json_out_int(&j, t.token);
+        json_out_member_int(&j, "id", t.token);
         json_out_key(&j, "text");
         at.found ? json_out_strn(&j, at.from, (size_t)(at.to - at.from))
                  : json_out_strn(&j, t.text, t.text_bytes);
-        json_out_key(&j, "special");
-        json_out_bool(&j, !at.found && named);
+        json_out_member_bool(&j, "special", !at.found && named);
         json_out_key(&j, "start");
         at.found ? json_out_uint(&j, at.start) : json_out_null(&j);
         json_out_key(&j, "stop");
@@ -122,8 +120,7 @@ static void put_ids(struct answer_sink *a, const struct sink_done *d)
         return;
     }
     json_out_object(&j);
-    json_out_key(&j, "tokens");
-    json_out_array(&j);
+    json_out_member_array(&j, "tokens");
     for (; answer_next_token(&a->choices[0], &at, &t); n++) {
         if (with_pieces) {
             json_out_object(&j);
@@ -131,8 +128,7 @@ static void put_ids(struct answer_sink *a, const struct sink_done *d)
         }
         json_out_int(&j, t.token);
         if (with_pieces) {
-            json_out_key(&j, "piece");
-            json_out_strn(&j, t.text, t.text_bytes);
+            json_out_member_strn(&j, "piece", t.text, t.text_bytes);
             json_out_object_end(&j);
         }
     }
@@ -147,8 +143,7 @@ static void put_text(struct answer_sink *a, const struct sink_done *d)
     struct json_out j = json_out_make(&a->call->out);
     (void)d;
     json_out_object(&j);
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(text), text->len);
+    json_out_member_strn(&j, "text", buf_str(text), text->len);
     json_out_key(&j, "content"); /* as llama.cpp's server names it */
     json_out_strn(&j, buf_str(text), text->len);
     json_out_object_end(&j);

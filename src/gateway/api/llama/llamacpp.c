@@ -6,9 +6,9 @@
 
 #include "flow/stages.h"
 #include "gateway/api/llama/slot_store.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/timings_json.h"
-#include "gateway/door.h"
+#include "gateway/call/door.h"
 #include "wire/json_out.h"
 
 #define MAX_FIELDS_BYTES ((size_t)64 << 20)
@@ -29,12 +29,12 @@ static struct llamacpp_answer *llamacpp_of(struct answer_sink *a)
 static void put_settings(struct json_out *j, const char *key, const struct request_generate *g)
 {
     const struct shoal_sampling *s = &g->sampling;
-    json_out_key(j, key);
-    json_out_object(j);
-    json_out_key(j, "n_predict");
-    json_out_int(j, g->prompt_only ? 0 : g->max_tokens > 0 ? (int64_t)g->max_tokens : -1);
-    json_out_key(j, "seed");
-    json_out_uint(j, g->has_seed ? s->seed : 4294967295u);
+    json_out_member_object(j, key);
+    json_out_member_int(j, "n_predict",
+                        g->prompt_only      ? 0
+                        : g->max_tokens > 0 ? (int64_t)g->max_tokens
+                                            : -1);
+    json_out_member_uint(j, "seed", g->has_seed ? s->seed : 4294967295u);
     const struct {
         const char *name;
         float v;
@@ -44,30 +44,24 @@ static void put_settings(struct json_out *j, const char *key, const struct reque
                    {"repeat_penalty", s->repeat_penalty},
                    {"presence_penalty", s->presence_penalty},
                    {"frequency_penalty", s->frequency_penalty}};
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        json_out_key(j, numbers[i].name);
-        json_out_float(j, numbers[i].v);
-    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        json_out_member_float(j, numbers[i].name, numbers[i].v);
     json_out_member_uint(j, "top_k", s->top_k);
     json_out_member_uint(j, "repeat_last_n", s->repeat_last_n);
     json_out_member_uint(j, "n_probs", s->n_logprobs);
     json_out_key(j, "max_tokens"); /* another name of n_predict */
     json_out_int(j, g->prompt_only ? 0 : g->max_tokens > 0 ? (int64_t)g->max_tokens : -1);
-    json_out_key(j, "logit_bias");
-    json_out_array(j);
+    json_out_member_array(j, "logit_bias");
     for (uint32_t i = 0; i < s->n_bias; i++) {
         json_out_object(j);
         json_out_key(j, "bias");
         isfinite(s->bias[i].bias) ? json_out_float(j, s->bias[i].bias) : json_out_null(j);
-        json_out_key(j, "token");
-        json_out_int(j, s->bias[i].token);
+        json_out_member_int(j, "token", s->bias[i].token);
         json_out_object_end(j);
     }
     json_out_array_end(j);
-    json_out_key(j, "ignore_eos");
-    json_out_bool(j, g->ignore_end);
-    json_out_key(j, "stop");
-    json_out_array(j);
+    json_out_member_bool(j, "ignore_eos", g->ignore_end);
+    json_out_member_array(j, "stop");
     for (uint32_t i = 0; i < g->n_stop; i++)
         json_out_str(j, g->stop[i]);
     json_out_array_end(j);
@@ -77,25 +71,20 @@ static void put_settings(struct json_out *j, const char *key, const struct reque
 /* drawn: as the probability that the token was drawn by. */
 static void put_prob(struct json_out *j, const struct sink_logprob *l, bool drawn)
 {
-    json_out_key(j, "id");
-    json_out_int(j, l->token);
-    json_out_key(j, "token");
-    json_out_strn(j, l->text, l->text_bytes);
-    json_out_key(j, "bytes");
-    json_out_array(j);
+    json_out_member_int(j, "id", l->token);
+    json_out_member_strn(j, "token", l->text, l->text_bytes);
+    json_out_member_array(j, "bytes");
     for (size_t i = 0; i < l->text_bytes; i++)
         json_out_uint(j, (uint8_t)l->text[i]);
     json_out_array_end(j);
-    json_out_key(j, drawn ? "prob" : "logprob");
-    json_out_float(j, drawn ? expf(l->logprob) : l->logprob);
+    json_out_member_float(j, drawn ? "prob" : "logprob", drawn ? expf(l->logprob) : l->logprob);
 }
 
 static void put_probs(struct json_out *j, const struct sink_token *t, bool drawn)
 {
     json_out_object(j);
     put_prob(j, &t->logprobs[0], drawn);
-    json_out_key(j, drawn ? "top_probs" : "top_logprobs");
-    json_out_array(j);
+    json_out_member_array(j, drawn ? "top_probs" : "top_logprobs");
     for (uint32_t i = 1; i < t->n_logprobs; i++) {
         json_out_object(j);
         put_prob(j, &t->logprobs[i], drawn);
@@ -109,8 +98,7 @@ static void put_tokens(struct json_out *j, struct answer_choice *ch, bool wanted
 {
     struct answer_cursor at = {0};
     struct sink_token t;
-    json_out_key(j, "tokens");
-    json_out_array(j);
+    json_out_member_array(j, "tokens");
     while (wanted && answer_next_token(ch, &at, &t))
         if (t.token >= 0)
             json_out_int(j, t.token);
@@ -121,8 +109,7 @@ static void put_all_probs(struct json_out *j, struct answer_choice *ch, bool dra
 {
     struct answer_cursor at = {0};
     struct sink_token t;
-    json_out_key(j, "completion_probabilities");
-    json_out_array(j);
+    json_out_member_array(j, "completion_probabilities");
     while (answer_next_token(ch, &at, &t))
         if (t.logprobs)
             put_probs(j, &t, drawn);
@@ -157,25 +144,20 @@ static void put_end(struct llamacpp_answer *a, struct json_out *j, uint32_t i)
     keep_slot(a, ch, i);
     json_out_object(j);
     json_out_member_uint(j, "index", i);
-    json_out_key(j, "content");
-    json_out_strn(j, buf_str(&ch->text), a->shape.stream ? 0 : ch->text.len);
+    json_out_member_strn(j, "content", buf_str(&ch->text), a->shape.stream ? 0 : ch->text.len);
     put_tokens(j, ch, a->shape.return_tokens);
     json_out_member_uint(j, "id_slot", slot_of(a, i));
-    json_out_key(j, "stop");
-    json_out_bool(j, true);
+    json_out_member_bool(j, "stop", true);
     json_out_member_str(j, "model", a->answer.model);
     json_out_member_uint(j, "tokens_predicted", d->generated_tokens);
     json_out_member_uint(j, "tokens_evaluated", d->prompt_tokens);
     json_out_member_uint(j, "tokens_cached", d->prompt_tokens + d->generated_tokens);
     put_settings(j, "generation_settings", &a->asked);
-    if (a->asked.prompts && a->asked.prompts[i].text) {
-        json_out_key(j, "prompt");
-        json_out_strn(j, a->asked.prompts[i].text, a->asked.prompts[i].text_bytes);
-    }
-    json_out_key(j, "has_new_line");
-    json_out_bool(j, a->new_line[i] || memchr(buf_str(&ch->text), '\n', ch->text.len));
-    json_out_key(j, "truncated");
-    json_out_bool(j, false);
+    if (a->asked.prompts && a->asked.prompts[i].text)
+        json_out_member_strn(j, "prompt", a->asked.prompts[i].text, a->asked.prompts[i].text_bytes);
+    json_out_member_bool(j, "has_new_line",
+                         a->new_line[i] || memchr(buf_str(&ch->text), '\n', ch->text.len));
+    json_out_member_bool(j, "truncated", false);
     json_out_member_str(j, "stop_type", length ? "limit" : d->stopped_by_text ? "word" : "eos");
     json_out_member_str(j, "stopping_word",
                         !length && d->stopped_by_text && d->stop_index < a->asked.n_stop
@@ -247,8 +229,7 @@ static void put_prompt(struct answer_sink *sink, const struct sink_done *d)
     struct json_out j = json_out_make(&sink->call->out);
     (void)d;
     json_out_object(&j);
-    json_out_key(&j, "prompt");
-    json_out_strn(&j, buf_str(text), text->len);
+    json_out_member_strn(&j, "prompt", buf_str(text), text->len);
     json_out_object_end(&j);
 }
 
@@ -274,11 +255,9 @@ static void stream_prompt(struct answer_sink *sink, const struct sink_prompt *e)
 {
     struct json_out j = event_begin(sink, e->choice);
     json_out_member_str(&j, "content", "");
-    json_out_key(&j, "tokens");
-    json_out_array(&j);
+    json_out_member_array(&j, "tokens");
     json_out_array_end(&j);
-    json_out_key(&j, "stop");
-    json_out_bool(&j, false);
+    json_out_member_bool(&j, "stop", false);
     timings_json_progress(&j, e, sink->call->start_ns);
     event_end(sink, &j);
 }
@@ -287,20 +266,16 @@ static void stream_token(struct answer_sink *sink, const struct sink_token *t)
 {
     struct llamacpp_answer *a = llamacpp_of(sink);
     struct json_out j = event_begin(sink, t->choice);
-    json_out_key(&j, "content");
-    json_out_strn(&j, t->text, t->text_bytes);
-    json_out_key(&j, "tokens");
-    json_out_array(&j);
+    json_out_member_strn(&j, "content", t->text, t->text_bytes);
+    json_out_member_array(&j, "tokens");
     if (t->token >= 0)
         json_out_int(&j, t->token);
     json_out_array_end(&j);
-    json_out_key(&j, "stop");
-    json_out_bool(&j, false);
+    json_out_member_bool(&j, "stop", false);
     json_out_member_uint(&j, "id_slot", slot_of(a, t->choice));
     json_out_member_uint(&j, "tokens_predicted", sink->choices[t->choice].n_tokens);
     if (t->logprobs) {
-        json_out_key(&j, "completion_probabilities");
-        json_out_array(&j);
+        json_out_member_array(&j, "completion_probabilities");
         put_probs(&j, t, a->shape.drawn);
         json_out_array_end(&j);
     }
@@ -435,8 +410,7 @@ static void put_props(struct json_out *j, const struct registry_model *m,
                                                     .repeat_penalty = 1,
                                                     .repeat_last_n = 64}};
     json_out_object(j);
-    json_out_key(j, "default_generation_settings");
-    json_out_object(j);
+    json_out_member_object(j, "default_generation_settings");
     json_out_member_uint(j, "id", 0);
     json_out_member_uint(j, "n_ctx", info->n_ctx);
     put_settings(j, "params", &g);
@@ -445,12 +419,9 @@ static void put_props(struct json_out *j, const struct registry_model *m,
     json_out_member_str(j, "model_alias", m->name);
     json_out_member_str(j, "model_path", m->name); /* server paths are not exposed */
     json_out_member_str(j, "chat_template", info->chat_template ? info->chat_template : "");
-    json_out_key(j, "modalities");
-    json_out_object(j);
-    json_out_key(j, "vision");
-    json_out_bool(j, false);
-    json_out_key(j, "audio");
-    json_out_bool(j, false);
+    json_out_member_object(j, "modalities");
+    json_out_member_bool(j, "vision", false);
+    json_out_member_bool(j, "audio", false);
     json_out_object_end(j);
     json_out_member_str(j, "build_info", shoal_version());
     json_out_object_end(j);
@@ -471,10 +442,8 @@ static void put_slots(struct json_out *j, const struct registry_model *m,
         json_out_object(j);
         json_out_member_uint(j, "id", i);
         json_out_member_uint(j, "n_ctx", info->n_ctx);
-        json_out_key(j, "speculative");
-        json_out_bool(j, false);
-        json_out_key(j, "is_processing");
-        json_out_bool(j, i < busy);
+        json_out_member_bool(j, "speculative", false);
+        json_out_member_bool(j, "is_processing", i < busy);
         json_out_object_end(j);
     }
     json_out_array_end(j);

@@ -7,7 +7,7 @@
 
 #include "flow/request.h"
 #include "gateway/api/llama/lora_api.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "flow/request.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "host/registry.h"
 
 #define MAX_LISTED 1024
@@ -75,8 +75,7 @@ static void put_adapter(struct json_out *j, uint32_t id, const struct registry_m
     json_out_member_str(j, "name", m->name);
     const char *slash = strrchr(m->slot->path, '/'); /* where it lies is nobody's business */
     json_out_member_str(j, "path", slash && slash[1] ? slash + 1 : m->slot->path);
-    json_out_key(j, "scale");
-    json_out_num(j, (double)m->preset);
+    json_out_member_num(j, "scale", (double)m->preset);
     json_out_object_end(j);
 }
 

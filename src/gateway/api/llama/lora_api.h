@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 struct request;

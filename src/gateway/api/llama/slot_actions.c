@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "flow/pool.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/llama/slot_store.h"
 #include "wire/json_out.h"
 
@@ -63,8 +63,7 @@ static void put_done(struct call *c, const char *verb, const char *past, uint32_
     snprintf(key, sizeof(key), "n_%sd", verb);
     json_out_member_uint(&j, key, n_tokens);
     json_out_member_uint(&j, past, n_bytes);
-    json_out_key(&j, "timings");
-    json_out_object(&j);
+    json_out_member_object(&j, "timings");
     snprintf(key, sizeof(key), "%s_ms", verb);
     json_out_member_num(&j, key, (double)(clock_ns() - begin_ns) / 1e6);
     json_out_object_end(&j);

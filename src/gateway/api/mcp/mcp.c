@@ -4,12 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "gateway/api/mcp/mcp_read.h"
-#include "gateway/door.h"
-#include "gateway/guard.h"
+#include "gateway/call/door.h"
+#include "gateway/call/inner_call.h"
+#include "gateway/call/guard.h"
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 
@@ -42,8 +42,7 @@ static void end(struct call *c, struct json_out *j)
 static struct json_out begin_result(struct buf *b, const char *id, bool stateless)
 {
     struct json_out j = begin(b, id);
-    json_out_key(&j, "result");
-    json_out_object(&j);
+    json_out_member_object(&j, "result");
     if (stateless)
         json_out_member_str(&j, "resultType", "complete");
     return j;
@@ -59,14 +58,11 @@ static void put_cached(struct json_out *j)
 static void send_error(struct call *c, const char *id, const struct mcp_message *m)
 {
     struct json_out j = begin(&c->out, id);
-    json_out_key(&j, "error");
-    json_out_object(&j);
-    json_out_key(&j, "code");
-    json_out_int(&j, m->error);
+    json_out_member_object(&j, "error");
+    json_out_member_int(&j, "code", m->error);
     json_out_member_str(&j, "message", m->text);
     if (m->error == MCP_READ_VERSION) {
-        json_out_key(&j, "data");
-        json_out_object(&j);
+        json_out_member_object(&j, "data");
         json_out_key(&j, "supported");
         mcp_put_versions(&c->out);
         j.comma = true;
@@ -90,14 +86,11 @@ static void send_hello(struct call *c, const char *id, const char *version)
         j.comma = true;
         put_cached(&j);
     }
-    json_out_key(&j, "capabilities");
-    json_out_object(&j);
-    json_out_key(&j, "tools");
-    json_out_object(&j);
+    json_out_member_object(&j, "capabilities");
+    json_out_member_object(&j, "tools");
     json_out_object_end(&j);
     json_out_object_end(&j);
-    json_out_key(&j, "serverInfo");
-    json_out_object(&j);
+    json_out_member_object(&j, "serverInfo");
     json_out_member_str(&j, "name", "shoal");
     json_out_member_str(&j, "version", shoal_version());
     json_out_object_end(&j);
@@ -156,16 +149,6 @@ static void inner_free(struct inner *x)
     call_release(outer);
 }
 
-static void on_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
-                     int64_t body_bytes)
-{
-    (void)r;
-    (void)status;
-    (void)headers;
-    (void)n;
-    (void)body_bytes;
-}
-
 static void on_write(struct http_req *r, const void *p, size_t n)
 {
     buf_put(&inner_of(r)->text, p, n);
@@ -209,8 +192,7 @@ static void sort_texts(struct inner *x)
     struct json_out j = json_out_make(&x->text);
     json_out_object(&j);
     json_out_member_str(&j, "model", model ? model : "");
-    json_out_key(&j, "results");
-    json_out_array(&j);
+    json_out_member_array(&j, "results");
     for (uint32_t i = 0; i < n && (x->top == 0 || i < x->top); i++) {
         const cJSON *text = cJSON_GetArrayItem(x->texts, (int)hits[i].index);
         json_out_object(&j);
@@ -237,12 +219,10 @@ static void on_end(struct http_req *r, const struct http_header *trailers, size_
     if (!failed && x->texts && x->text.rc == 0)
         sort_texts(x);
     struct json_out j = begin_result(&c->out, x->id, x->stateless);
-    json_out_key(&j, "content");
-    json_out_array(&j);
+    json_out_member_array(&j, "content");
     json_out_object(&j);
     json_out_member_str(&j, "type", "text");
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(&x->text), x->text.len);
+    json_out_member_strn(&j, "text", buf_str(&x->text), x->text.len);
     json_out_object_end(&j);
     json_out_array_end(&j);
     if (!failed && x->text.len > 0) {
@@ -250,20 +230,13 @@ static void on_end(struct http_req *r, const struct http_header *trailers, size_
         buf_put(&c->out, x->text.data, x->text.len);
         j.comma = true;
     }
-    json_out_key(&j, "isError");
-    json_out_bool(&j, failed);
+    json_out_member_bool(&j, "isError", failed);
     json_out_object_end(&j);
     if (x->text.rc < 0)
         c->out.rc = x->text.rc;
     if (c->req)
         end(c, &j);
     inner_free(x);
-}
-
-static size_t on_queued(const struct http_req *r)
-{
-    (void)r;
-    return 0;
 }
 
 static void on_abandoned(struct call *c)
@@ -276,7 +249,8 @@ static void on_abandoned(struct call *c)
 
 static void run_tool(struct call *c, struct mcp_message *m, const char *id)
 {
-    static const struct http_ops ops = {on_begin, on_write, on_end, on_queued};
+    static const struct http_ops ops = {inner_call_ignore_begin, on_write, on_end,
+                                        inner_call_none_queued};
     static const char *const passed[] = {"host", "authorization", "x-api-key", "x-session-id",
                                          "x-latency-budget-ms"};
     struct inner *x = mem_zalloc(sizeof(*x));

@@ -16,7 +16,7 @@
 #include "depot/source/oci_manifest.h"
 #include "flow/pool.h"
 #include "gateway/api/model_profiles.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define MAX_SERVED 8u /* transfers at once, in the whole server */

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/ascii.h"
-
 #define MAX_DEPTH 16u
 #define MAX_WORDS 4u
 #define SPACES " \t\r\n"

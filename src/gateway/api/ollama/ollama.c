@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "flow/flow_run.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/model_profiles.h"
@@ -18,7 +18,7 @@
 #include "gateway/api/prompt_read.h"
 #include "gateway/api/thinking.h"
 #include "gateway/api/tools_read.h"
-#include "gateway/guard.h"
+#include "gateway/call/guard.h"
 #include "wire/json_out.h"
 
 #define MAX_TEMPLATE_BYTES ((size_t)4 << 20)
@@ -235,8 +235,7 @@ static struct chat_message message_of(struct request *r, const char *role, const
 static void put_context(struct json_out *j, const struct buf *bytes)
 {
     const uint8_t *p = (const uint8_t *)buf_str(bytes);
-    json_out_key(j, "context");
-    json_out_array(j);
+    json_out_member_array(j, "context");
     json_out_uint(j, CONTEXT_MAGIC);
     json_out_uint(j, bytes->len);
     for (size_t i = 0; i < bytes->len; i += 3) {
@@ -494,8 +493,7 @@ static void put_time(struct json_out *j)
     gmtime_r(&ts.tv_sec, &tm);
     size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(text + n, sizeof(text) - n, ".%06ldZ", ts.tv_nsec / 1000);
-    json_out_key(j, "created_at");
-    json_out_str(j, text);
+    json_out_member_str(j, "created_at", text);
 }
 
 /* Turns the events of a generation into an answer to the call. */
@@ -519,17 +517,14 @@ static void put_calls(struct ollama_answer *a, struct json_out *j)
     struct answer_call call;
     if (a->shown.calls >= ch->calls.len)
         return;
-    json_out_key(j, "tool_calls");
-    json_out_array(j);
+    json_out_member_array(j, "tool_calls");
     while (answer_next_call(ch, &a->shown, &call)) {
         json_out_object(j);
         json_out_member_str(j, "id", call.id);
-        json_out_key(j, "function");
-        json_out_object(j);
+        json_out_member_object(j, "function");
         json_out_member_uint(j, "index", call.index);
         json_out_member_str(j, "name", call.name);
-        json_out_key(j, "arguments");
-        json_out_raw(j, call.arguments, call.arguments_bytes);
+        json_out_member_raw(j, "arguments", call.arguments, call.arguments_bytes);
         json_out_object_end(j);
         json_out_object_end(j);
     }
@@ -541,21 +536,17 @@ static void put_text(struct ollama_answer *a, struct json_out *j, const char *p,
                      const char *thought, size_t n_thought)
 {
     json_out_object(j);
-    json_out_key(j, "model");
-    json_out_str(j, a->answer.model);
+    json_out_member_str(j, "model", a->answer.model);
     put_time(j);
     json_out_key(j, a->shape.chat ? "message" : "response");
     if (a->shape.chat) {
         json_out_object(j);
-        json_out_key(j, "role");
-        json_out_str(j, "assistant");
+        json_out_member_str(j, "role", "assistant");
         json_out_key(j, "content");
     }
     json_out_strn(j, p, n);
-    if (thought) {
-        json_out_key(j, "thinking");
-        json_out_strn(j, thought, n_thought);
-    }
+    if (thought)
+        json_out_member_strn(j, "thinking", thought, n_thought);
     put_calls(a, j);
     if (a->shape.chat)
         json_out_object_end(j);
@@ -590,26 +581,23 @@ static void put_end(struct ollama_answer *a, struct json_out *j, const struct si
                 {"prompt_eval_duration", d->first_token_ns},
                 {"eval_count", d->generated_tokens},
                 {"eval_duration", d->total_ns - d->first_token_ns}};
-    json_out_key(j, "done");
-    json_out_bool(j, true);
-    json_out_key(j, "done_reason");
-    json_out_str(j, a->shape.empty ? a->shape.has_keep && a->shape.keep_ns == 0 ? "unload" : "load"
-                    : d->finish == SHOAL_FINISH_LENGTH ? "length"
-                                                       : "stop");
+    json_out_member_bool(j, "done", true);
+    json_out_member_str(j, "done_reason",
+                        a->shape.empty
+                            ? a->shape.has_keep && a->shape.keep_ns == 0 ? "unload" : "load"
+                        : d->finish == SHOAL_FINISH_LENGTH ? "length"
+                                                           : "stop");
     if (!a->shape.chat && !a->shape.raw && !a->shape.empty && asked->n_messages > 0)
         put_turns(j, asked, &a->answer.choices[0].text);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        json_out_key(j, rows[i].name);
-        json_out_uint(j, rows[i].v);
-    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        json_out_member_uint(j, rows[i].name, rows[i].v);
     json_out_object_end(j);
 }
 
 /* The end of a line that is not the last. */
 static void end_line(struct answer_sink *sink, struct json_out *j)
 {
-    json_out_key(j, "done");
-    json_out_bool(j, false);
+    json_out_member_bool(j, "done", false);
     json_out_object_end(j);
     call_line_end(sink->call);
 }
@@ -655,8 +643,7 @@ static void stream_text(struct answer_sink *sink, const struct sink_token *t)
         return; /* it is held back */
     struct json_out j = begin_line(a);
     if (t->logprobs) {
-        json_out_key(&j, "logprobs");
-        json_out_array(&j);
+        json_out_member_array(&j, "logprobs");
         logprob_json(&j, t);
         json_out_array_end(&j);
     }

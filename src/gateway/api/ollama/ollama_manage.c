@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/thread.h"
-#include "depot/model_place.h"
 #include "depot/model_pull.h"
 #include "depot/model_push.h"
 #include "depot/store/model_store.h"
@@ -25,7 +24,7 @@
 #include "flow/request.h"
 #include "gateway/api/model_profiles.h"
 #include "gateway/api/ollama/go_template.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 #define MAX_TEMPLATE_BYTES ((size_t)4 << 20)

@@ -5,7 +5,7 @@
 #ifndef SHOAL_GATEWAY_API_OLLAMA_MANAGE_H
 #define SHOAL_GATEWAY_API_OLLAMA_MANAGE_H
 
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 struct gw;

@@ -8,7 +8,7 @@
 #include "flow/flow_run.h"
 #include "gateway/api/ollama/ollama.h"
 #include "gateway/api/model_profiles.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 #define MAX_MODELFILE_BYTES ((size_t)1 << 20)
@@ -31,23 +31,17 @@ static void put_details(struct json_out *j, const struct registry_model *m)
         shoal_engine_info(m->slot->engine, &info);
     if (info.n_params)
         snprintf(size, sizeof(size), "%.1fM", (double)info.n_params / 1e6);
-    json_out_key(j, "details");
-    json_out_object(j);
-    json_out_key(j, "format");
-    json_out_str(j, "gguf");
-    json_out_key(j, "family");
-    json_out_str(j, info.arch ? info.arch : "");
-    json_out_key(j, "parameter_size");
-    json_out_str(j, size);
-    json_out_key(j, "families");
-    json_out_array(j);
+    json_out_member_object(j, "details");
+    json_out_member_str(j, "format", "gguf");
+    json_out_member_str(j, "family", info.arch ? info.arch : "");
+    json_out_member_str(j, "parameter_size", size);
+    json_out_member_array(j, "families");
     if (info.arch && info.arch[0])
         json_out_str(j, info.arch);
     json_out_array_end(j);
     size_t n_base;
     const char *base = registry_base_name(m, &n_base);
-    json_out_key(j, "parent_model");
-    json_out_strn(j, base ? base : "", n_base);
+    json_out_member_strn(j, "parent_model", base ? base : "", n_base);
     json_out_member_str(j, "quantization_level", info.quantization ? info.quantization : "");
     json_out_object_end(j);
 }
@@ -119,8 +113,7 @@ static void put_remote_tag(void *ctx, const struct node_model *m)
         registry_state(l->gw->registry, m->name, &here))
         return;
     put_head(&l->j, m->name, l->gw->started_s, m->bytes, m->sum);
-    json_out_key(&l->j, "details");
-    json_out_object(&l->j);
+    json_out_member_object(&l->j, "details");
     json_out_member_str(&l->j, "format", "gguf");
     json_out_object_end(&l->j);
     json_out_object_end(&l->j);
@@ -131,8 +124,7 @@ static void list(struct call *c, bool loaded_only)
     struct listing l = {
         .call = c, .j = json_out_make(&c->out), .loaded_only = loaded_only, .gw = c->gl->gw};
     json_out_object(&l.j);
-    json_out_key(&l.j, "models");
-    json_out_array(&l.j);
+    json_out_member_array(&l.j, "models");
     registry_each(c->gl->gw->registry, put_tag, &l);
     if (c->gl->members)
         members_each_model(c->gl->members, put_remote_tag, &l);
@@ -197,10 +189,8 @@ static void put_profile(struct json_out *j, const struct registry_model *m,
     json_out_member_str(j, "parameters", buf_str(&list));
     json_out_member_str(j, "system", p && p->system ? p->system : "");
     json_out_member_str(j, "license", p && p->license ? p->license : "");
-    if (messages) {
-        json_out_key(j, "messages");
-        json_out_raw(j, p->messages, strlen(p->messages));
-    }
+    if (messages)
+        json_out_member_raw(j, "messages", p->messages, strlen(p->messages));
     cJSON_Delete(parameters);
     cJSON_Delete(messages);
     buf_fini(&file);
@@ -223,21 +213,16 @@ static void put_shown(void *ctx, const struct registry_model *m)
     put_profile(&l->j, m, p, info.chat_template ? info.chat_template : "");
     model_profiles_unref(l->gw->profiles, p);
     put_details(&l->j, m);
-    json_out_key(&l->j, "model_info");
-    json_out_object(&l->j);
-    json_out_key(&l->j, "general.architecture");
-    json_out_str(&l->j, info.arch ? info.arch : "");
-    json_out_key(&l->j, "general.parameter_count");
-    json_out_uint(&l->j, info.n_params);
-    json_out_key(&l->j, "context_length");
-    json_out_uint(&l->j, info.n_ctx);
+    json_out_member_object(&l->j, "model_info");
+    json_out_member_str(&l->j, "general.architecture", info.arch ? info.arch : "");
+    json_out_member_uint(&l->j, "general.parameter_count", info.n_params);
+    json_out_member_uint(&l->j, "context_length", info.n_ctx);
     if (info.arch) { /* clients look for this one */
         snprintf(key, sizeof(key), "%.48s.context_length", info.arch);
         json_out_member_uint(&l->j, key, info.n_ctx);
     }
     json_out_object_end(&l->j);
-    json_out_key(&l->j, "capabilities");
-    json_out_array(&l->j);
+    json_out_member_array(&l->j, "capabilities");
     if (m->slot->kinds & SHOAL_KIND_GENERATE || strcmp(m->task, "generate") == 0)
         json_out_str(&l->j, "completion");
     if (m->slot->kinds & SHOAL_KIND_EMBED)
@@ -308,8 +293,7 @@ void ollama_version(struct call *c)
 {
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
-    json_out_key(&j, "version");
-    json_out_str(&j, shoal_version());
+    json_out_member_str(&j, "version", shoal_version());
     json_out_object_end(&j);
     call_json(c, 200);
 }

@@ -14,7 +14,7 @@
 #include "gateway/api/openai/response_input.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/tools_read.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/gw.h"
 #include "wire/json_nul.h"
 #include "wire/json_out.h"
@@ -267,12 +267,10 @@ static void answer_list(struct call *c, const cJSON *data, bool more)
     char *text = json_nul_print(data);
     json_out_object(&j);
     json_out_member_str(&j, "object", "list");
-    json_out_key(&j, "data");
-    json_out_raw(&j, text ? text : "[]", text ? strlen(text) : 2);
+    json_out_member_raw(&j, "data", text ? text : "[]", text ? strlen(text) : 2);
     put_item_id(&j, "first_id", n > 0 ? cJSON_GetArrayItem(data, 0) : NULL);
     put_item_id(&j, "last_id", n > 0 ? cJSON_GetArrayItem(data, n - 1) : NULL);
-    json_out_key(&j, "has_more");
-    json_out_bool(&j, more);
+    json_out_member_bool(&j, "has_more", more);
     json_out_object_end(&j);
     if (!text)
         c->out.rc = SHOAL_ENOMEM;
@@ -454,8 +452,7 @@ static void answer_deleted(struct call *c, const char *id)
     json_out_object(&j);
     json_out_member_str(&j, "id", id);
     json_out_member_str(&j, "object", "conversation.deleted");
-    json_out_key(&j, "deleted");
-    json_out_bool(&j, true);
+    json_out_member_bool(&j, "deleted", true);
     json_out_object_end(&j);
     call_json(c, 200);
 }

@@ -1,9 +1,8 @@
 /* input_tokens.c - see input_tokens.h. */
 #include "gateway/api/openai/input_tokens.h"
 
-#include "flow/flow_run.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/openai/responses.h"
 #include "wire/json_out.h"

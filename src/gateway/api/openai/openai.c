@@ -6,7 +6,7 @@
 #include "flow/stages.h"
 #include "gateway/api/model_profiles.h"
 #include "gateway/api/recall.h"
-#include "gateway/door.h"
+#include "gateway/call/door.h"
 
 static void run(struct call *c, struct request *r, const struct openai_shape *shape)
 {

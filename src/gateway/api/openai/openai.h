@@ -5,9 +5,9 @@
 #define SHOAL_GATEWAY_API_OPENAI_H
 
 #include "flow/flow.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/openai/openai_shape.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 #include "gateway/api/thinking.h"
 
 struct call;

@@ -26,14 +26,10 @@ static struct openai_answer *openai_of(struct answer_sink *a)
 static void put_head(const struct openai_answer *a, struct json_out *j, const char *object)
 {
     json_out_object(j);
-    json_out_key(j, "id");
-    json_out_str(j, a->answer.id);
-    json_out_key(j, "object");
-    json_out_str(j, object);
-    json_out_key(j, "created");
-    json_out_uint(j, a->answer.created_s);
-    json_out_key(j, "model");
-    json_out_str(j, a->answer.model);
+    json_out_member_str(j, "id", a->answer.id);
+    json_out_member_str(j, "object", object);
+    json_out_member_uint(j, "created", a->answer.created_s);
+    json_out_member_str(j, "model", a->answer.model);
     json_out_key(j, "system_fingerprint");
     a->answer.version[0] ? json_out_str(j, a->answer.version) : json_out_null(j);
 }
@@ -50,18 +46,12 @@ static void put_decision(struct openai_answer *a, struct json_out *j)
 
 static void put_usage(struct json_out *j, const struct sink_usage *u)
 {
-    json_out_key(j, "usage");
-    json_out_object(j);
-    json_out_key(j, "prompt_tokens");
-    json_out_uint(j, u->prompt_tokens);
-    json_out_key(j, "completion_tokens");
-    json_out_uint(j, u->generated_tokens);
-    json_out_key(j, "total_tokens");
-    json_out_uint(j, (uint64_t)u->prompt_tokens + u->generated_tokens);
-    json_out_key(j, "prompt_tokens_details");
-    json_out_object(j);
-    json_out_key(j, "cached_tokens");
-    json_out_uint(j, u->cached_tokens);
+    json_out_member_object(j, "usage");
+    json_out_member_uint(j, "prompt_tokens", u->prompt_tokens);
+    json_out_member_uint(j, "completion_tokens", u->generated_tokens);
+    json_out_member_uint(j, "total_tokens", (uint64_t)u->prompt_tokens + u->generated_tokens);
+    json_out_member_object(j, "prompt_tokens_details");
+    json_out_member_uint(j, "cached_tokens", u->cached_tokens);
     json_out_object_end(j);
     json_out_object_end(j);
 }
@@ -81,8 +71,7 @@ static void put_top_logprobs(struct json_out *j, const struct sink_logprob *top,
         char name[256] = "";
         memcpy(name, top[i].text,
                top[i].text_bytes < sizeof(name) ? top[i].text_bytes : sizeof(name) - 1);
-        json_out_key(j, name);
-        json_out_float(j, top[i].logprob);
+        json_out_member_float(j, name, top[i].logprob);
     }
     json_out_object_end(j);
 }
@@ -93,8 +82,7 @@ static void put_function(struct json_out *j, const struct answer_call *call)
 {
     json_out_object(j);
     json_out_member_str(j, "name", call->name);
-    json_out_key(j, "arguments");
-    json_out_strn(j, call->arguments, call->arguments_bytes);
+    json_out_member_strn(j, "arguments", call->arguments, call->arguments_bytes);
     json_out_object_end(j);
 }
 
@@ -110,8 +98,7 @@ static void put_calls(const struct openai_answer *a, struct json_out *j,
         put_function(j, &call);
         return;
     }
-    json_out_key(j, "tool_calls");
-    json_out_array(j);
+    json_out_member_array(j, "tool_calls");
     while (answer_next_call(ch, &at, &call)) {
         json_out_object(j);
         json_out_member_str(j, "id", call.id);
@@ -126,10 +113,8 @@ static void put_calls(const struct openai_answer *a, struct json_out *j,
 static void put_chat_choice(const struct openai_answer *a, struct json_out *j,
                             struct answer_choice *ch)
 {
-    json_out_key(j, "message");
-    json_out_object(j);
-    json_out_key(j, "role");
-    json_out_str(j, "assistant");
+    json_out_member_object(j, "message");
+    json_out_member_str(j, "role", "assistant");
     json_out_key(j, "content");
     const struct thinking_parts parts = a->shape.keeps_thoughts
                                             ? (struct thinking_parts){.thought = NULL}
@@ -139,12 +124,9 @@ static void put_chat_choice(const struct openai_answer *a, struct json_out *j,
         json_out_null(j);
     else
         json_out_strn(j, buf_str(&ch->text) + begin, ch->text.len - begin);
-    if (parts.thought) {
-        json_out_key(j, "reasoning_content");
-        json_out_strn(j, parts.thought, parts.thought_bytes);
-    }
-    json_out_key(j, "refusal");
-    json_out_null(j);
+    if (parts.thought)
+        json_out_member_strn(j, "reasoning_content", parts.thought, parts.thought_bytes);
+    json_out_member_null(j, "refusal");
     if (ch->n_calls > 0)
         put_calls(a, j, ch);
     json_out_object_end(j);
@@ -156,8 +138,7 @@ static void put_chat_choice(const struct openai_answer *a, struct json_out *j,
     json_out_object(j);
     json_out_key(j, "content");
     logprob_json_list(j, ch);
-    json_out_key(j, "refusal");
-    json_out_null(j);
+    json_out_member_null(j, "refusal");
     json_out_object_end(j);
 }
 
@@ -187,8 +168,7 @@ static void put_text_choice(const struct openai_answer *a, struct json_out *j,
                             struct answer_choice *ch)
 {
     static const char *const names[] = {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
-    json_out_key(j, "text");
-    json_out_strn(j, buf_str(&ch->text), ch->text.len);
+    json_out_member_strn(j, "text", buf_str(&ch->text), ch->text.len);
     json_out_key(j, "logprobs");
     if (!a->shape.logprobs) {
         json_out_null(j);
@@ -242,21 +222,18 @@ static void put_whole(struct answer_sink *sink, const struct sink_done *last)
                    n_shown = n_best ? shape->n_prompts * n_best : sink->n_choices;
     struct json_out j = json_out_make(&sink->call->out);
     put_head(a, &j, shape->chat ? "chat.completion" : "text_completion");
-    json_out_key(&j, "choices");
-    json_out_array(&j);
+    json_out_member_array(&j, "choices");
     for (uint32_t i = 0; i < n_shown; i++) {
         struct answer_choice *ch =
             n_best ? find_best(&sink->choices[i / n_best * shape->n], shape->n, i % n_best)
                    : &sink->choices[i];
         json_out_object(&j);
-        json_out_key(&j, "index");
-        json_out_uint(&j, i);
+        json_out_member_uint(&j, "index", i);
         if (shape->chat)
             put_chat_choice(a, &j, ch);
         else
             put_text_choice(a, &j, ch);
-        json_out_key(&j, "finish_reason");
-        json_out_str(&j, finish_name(a, ch->done.finish, ch->n_calls));
+        json_out_member_str(&j, "finish_reason", finish_name(a, ch->done.finish, ch->n_calls));
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
@@ -432,8 +409,7 @@ static void stream_call(struct answer_sink *sink, const struct sink_call *e)
     json_out_object(&j);
     if (e->begins)
         json_out_member_str(&j, "name", e->name);
-    json_out_key(&j, "arguments");
-    json_out_strn(&j, e->text, e->text_bytes);
+    json_out_member_strn(&j, "arguments", e->text, e->text_bytes);
     json_out_object_end(&j);
     buf_puts(b, a->shape.functions ? "},\"logprobs\":null" : "}]},\"logprobs\":null");
     chunk_end(a, NULL, NULL);
@@ -444,20 +420,16 @@ static void put_text_logprobs(struct buf *b, const struct sink_token *t, size_t 
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    json_out_key(&j, "tokens");
-    json_out_array(&j);
+    json_out_member_array(&j, "tokens");
     json_out_strn(&j, t->logprobs[0].text, t->logprobs[0].text_bytes);
     json_out_array_end(&j);
-    json_out_key(&j, "token_logprobs");
-    json_out_array(&j);
+    json_out_member_array(&j, "token_logprobs");
     logprob_json_number(&j, t->logprobs[0].logprob);
     json_out_array_end(&j);
-    json_out_key(&j, "top_logprobs");
-    json_out_array(&j);
+    json_out_member_array(&j, "top_logprobs");
     put_top_logprobs(&j, t->logprobs + 1, t->n_logprobs - 1, t->logprobs[0].logprob);
     json_out_array_end(&j);
-    json_out_key(&j, "text_offset");
-    json_out_array(&j);
+    json_out_member_array(&j, "text_offset");
     json_out_uint(&j, at);
     json_out_array_end(&j);
     json_out_object_end(&j);

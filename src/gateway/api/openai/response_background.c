@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "gateway/api/openai/response_store.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
+#include "gateway/call/inner_call.h"
 #include "gateway/gw.h"
 
 #define MAX_ERROR_BYTES 65536u
@@ -39,26 +40,10 @@ static void finish(struct background *x)
         background_free(x);
 }
 
-static void on_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
-                     int64_t body_bytes)
-{
-    (void)r;
-    (void)status;
-    (void)headers;
-    (void)n;
-    (void)body_bytes;
-}
-
 static void on_write(struct http_req *r, const void *p, size_t n)
 {
     if (r->status >= 400)
         buf_put(&of_req(r)->text, p, n);
-}
-
-static size_t on_queued(const struct http_req *r)
-{
-    (void)r;
-    return 0;
 }
 
 static const char *text_of(const cJSON *object, const char *key, const char *missing)
@@ -103,7 +88,8 @@ static void on_cancel(struct executor_task *t)
 
 struct call *response_background_open(struct call *outer)
 {
-    static const struct http_ops ops = {on_begin, on_write, on_end, on_queued};
+    static const struct http_ops ops = {inner_call_ignore_begin, on_write, on_end,
+                                        inner_call_none_queued};
     struct background *x = mem_zalloc(sizeof(*x));
     if (!x)
         return NULL;

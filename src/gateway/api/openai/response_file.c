@@ -44,8 +44,7 @@ static void put_message(struct json_out *j, const struct chat_message *m)
     put_str(j, "name", m->name);
     put_text(j, "content", m->content, m->content_bytes);
     put_str(j, "call_id", m->call_id);
-    json_out_key(j, "calls");
-    json_out_array(j);
+    json_out_member_array(j, "calls");
     for (uint32_t i = 0; i < m->n_calls; i++) {
         json_out_object(j);
         put_str(j, "id", m->calls[i].id);
@@ -66,8 +65,7 @@ void response_file_put(struct buf *out, const struct response_entry *e, int64_t 
     json_out_member_uint(&j, "until", (uint64_t)until_s);
     json_out_member_uint(&j, "input", e->n_input);
     put_text(&j, "json", e->json, e->json_bytes);
-    json_out_key(&j, "messages");
-    json_out_array(&j);
+    json_out_member_array(&j, "messages");
     for (uint32_t i = 0; i < e->n_messages; i++)
         put_message(&j, &e->messages[i]);
     json_out_array_end(&j);

@@ -10,7 +10,7 @@
 #include <cjson/cJSON.h>
 
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 /* A text or a list of items into the request's messages; others may be put in front of them
  * afterwards. */

@@ -6,10 +6,9 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/conversations.h"
 #include "gateway/api/openai/response_background.h"
@@ -101,8 +100,7 @@ static void put_logprobs(struct answer_sink *a, struct json_out *j, const struct
     struct answer_cursor at = p->from;
     struct sink_token t;
     bool began = !has_tools(a);
-    json_out_key(j, "logprobs");
-    json_out_array(j);
+    json_out_member_array(j, "logprobs");
     while (at.tokens < p->tokens_end && answer_next_token(&a->choices[0], &at, &t)) {
         began |= t.text_bytes > 0;
         if (began && t.logprobs && at.text > begin)
@@ -115,10 +113,8 @@ static void put_part(struct answer_sink *a, struct json_out *j, const struct ans
 {
     json_out_object(j);
     json_out_member_str(j, "type", "output_text");
-    json_out_key(j, "text");
-    json_out_strn(j, p->text, p->text_bytes);
-    json_out_key(j, "annotations");
-    json_out_array(j);
+    json_out_member_strn(j, "text", p->text, p->text_bytes);
+    json_out_member_array(j, "annotations");
     json_out_array_end(j);
     put_logprobs(a, j, p);
     json_out_object_end(j);
@@ -142,8 +138,7 @@ static void put_thought_part(struct json_out *j, const struct thinking_parts *p)
 {
     json_out_object(j);
     json_out_member_str(j, "type", "reasoning_text");
-    json_out_key(j, "text");
-    json_out_strn(j, p->thought, p->thought_bytes);
+    json_out_member_strn(j, "text", p->thought, p->thought_bytes);
     json_out_object_end(j);
 }
 
@@ -153,11 +148,9 @@ static void put_thought(struct answer_sink *a, struct json_out *j, const struct 
     json_out_object(j);
     put_item_id(a, j, "id", "rs", 0);
     json_out_member_str(j, "type", "reasoning");
-    json_out_key(j, "summary");
-    json_out_array(j);
+    json_out_member_array(j, "summary");
     json_out_array_end(j);
-    json_out_key(j, "content");
-    json_out_array(j);
+    json_out_member_array(j, "content");
     if (p)
         put_thought_part(j, p);
     json_out_array_end(j);
@@ -178,12 +171,10 @@ static void put_item(struct answer_sink *a, struct json_out *j, uint32_t i,
     if (p->is_call) {
         json_out_member_str(j, "call_id", p->call.id);
         json_out_member_str(j, "name", p->call.name);
-        json_out_key(j, "arguments");
-        json_out_strn(j, p->call.arguments, p->call.arguments_bytes);
+        json_out_member_strn(j, "arguments", p->call.arguments, p->call.arguments_bytes);
     } else {
         json_out_member_str(j, "role", "assistant");
-        json_out_key(j, "content");
-        json_out_array(j);
+        json_out_member_array(j, "content");
         if (status != STATUS_IN_PROGRESS)
             put_part(a, j, p);
         json_out_array_end(j);
@@ -202,8 +193,7 @@ static void put_items(struct answer_sink *a, struct json_out *j, enum status sta
     struct answer_cursor at = {0};
     struct answer_part p;
     uint32_t i = 0;
-    json_out_key(j, "output");
-    json_out_array(j);
+    json_out_member_array(j, "output");
     if (parts.thought)
         put_thought(a, j, &parts);
     while ((!a->stream || i < a->n_parts) && answer_next_part(ch, &at, &p)) {
@@ -226,13 +216,11 @@ static void put_usage(struct answer_sink *a, struct json_out *j, const struct si
     }
     json_out_object(j);
     json_out_member_uint(j, "input_tokens", u->prompt_tokens);
-    json_out_key(j, "input_tokens_details");
-    json_out_object(j);
+    json_out_member_object(j, "input_tokens_details");
     json_out_member_uint(j, "cached_tokens", u->cached_tokens);
     json_out_object_end(j);
     json_out_member_uint(j, "output_tokens", u->generated_tokens);
-    json_out_key(j, "output_tokens_details");
-    json_out_object(j);
+    json_out_member_object(j, "output_tokens_details");
     json_out_member_uint(j, "reasoning_tokens", thought_tokens(a));
     json_out_object_end(j);
     json_out_member_uint(j, "total_tokens", (uint64_t)u->prompt_tokens + u->generated_tokens);
@@ -247,27 +235,21 @@ static void put_asked(const struct responses_shape *s, struct json_out *j)
     s->max_output_tokens > 0 ? json_out_int(j, s->max_output_tokens) : json_out_null(j);
     put_or_null(j, "previous_response_id", s->previous_id);
     if (s->conversation) {
-        json_out_key(j, "conversation");
-        json_out_object(j);
+        json_out_member_object(j, "conversation");
         json_out_member_str(j, "id", s->conversation);
         json_out_object_end(j);
     }
     put_or_null(j, "user", s->user);
-    json_out_key(j, "reasoning");
-    json_out_object(j);
+    json_out_member_object(j, "reasoning");
     put_or_null(j, "effort", s->effort);
     put_or_null(j, "summary", NULL);
     json_out_object_end(j);
-    json_out_key(j, "store");
-    json_out_bool(j, s->store);
+    json_out_member_bool(j, "store", s->store);
     json_out_member_num(j, "temperature", s->temperature);
     json_out_member_num(j, "top_p", s->top_p);
-    json_out_key(j, "top_logprobs");
-    json_out_int(j, s->top_logprobs);
-    json_out_key(j, "metadata");
-    json_out_raw(j, s->metadata, strlen(s->metadata));
-    json_out_key(j, "parallel_tool_calls");
-    json_out_bool(j, s->parallel_calls);
+    json_out_member_int(j, "top_logprobs", s->top_logprobs);
+    json_out_member_raw(j, "metadata", s->metadata, strlen(s->metadata));
+    json_out_member_bool(j, "parallel_tool_calls", s->parallel_calls);
     buf_printf(j->b, ",\"text\":{\"format\":%s},\"tool_choice\":%s,\"tools\":%s", s->format,
                s->tool_choice, s->tools);
     buf_printf(j->b, ",\"background\":%s,\"service_tier\":\"default\"",
@@ -398,8 +380,7 @@ static void add_thought(struct answer_sink *a, const char *text, size_t n)
         return;
     buf_put(&r->thought_text, text, n);
     struct json_out j = thought_begin(a, "response.reasoning_text.delta", false);
-    json_out_key(&j, "delta");
-    json_out_strn(&j, text, n);
+    json_out_member_strn(&j, "delta", text, n);
     answer_event_end(a, &j);
 }
 
@@ -413,8 +394,7 @@ static void end_thought(struct answer_sink *a)
                                      .open = r->thinking.state == THINKING_ON};
     r->thought_ended = true;
     struct json_out j = thought_begin(a, "response.reasoning_text.done", false);
-    json_out_key(&j, "text");
-    json_out_strn(&j, p.thought, p.thought_bytes);
+    json_out_member_strn(&j, "text", p.thought, p.thought_bytes);
     answer_event_end(a, &j);
     send_thought_part(a, "response.content_part.done", &p);
     send_thought_item(a, "response.output_item.done", &p);
@@ -452,11 +432,9 @@ static void close_item(struct answer_sink *a, const struct sink_done *d)
                                                  : "response.output_text.done");
     if (p.is_call) {
         json_out_member_str(&j, "name", p.call.name);
-        json_out_key(&j, "arguments");
-        json_out_strn(&j, p.call.arguments, p.call.arguments_bytes);
+        json_out_member_strn(&j, "arguments", p.call.arguments, p.call.arguments_bytes);
     } else {
-        json_out_key(&j, "text");
-        json_out_strn(&j, p.text, p.text_bytes);
+        json_out_member_strn(&j, "text", p.text, p.text_bytes);
         put_logprobs(a, &j, &p);
     }
     answer_event_end(a, &j);
@@ -478,10 +456,8 @@ static void stream_piece(void *ctx, bool thought, const char *text, size_t n)
     end_thought(a);
     answer_open_part(a, NULL);
     struct json_out j = place_begin(a, "response.output_text.delta");
-    json_out_key(&j, "delta");
-    json_out_strn(&j, text, n);
-    json_out_key(&j, "logprobs");
-    json_out_array(&j);
+    json_out_member_strn(&j, "delta", text, n);
+    json_out_member_array(&j, "logprobs");
     if (t && t->logprobs)
         logprob_json(&j, t);
     json_out_array_end(&j);
@@ -516,8 +492,7 @@ static void stream_call(struct answer_sink *a, const struct sink_call *e)
     }
     if (e->text_bytes > 0) {
         struct json_out j = place_begin(a, "response.function_call_arguments.delta");
-        json_out_key(&j, "delta");
-        json_out_strn(&j, e->text, e->text_bytes);
+        json_out_member_strn(&j, "delta", e->text, e->text_bytes);
         answer_event_end(a, &j);
     }
     if (e->ends)
@@ -599,8 +574,7 @@ static void stream_end(struct answer_sink *a, const struct sink_done *d)
     put_response(a, &all, length ? STATUS_INCOMPLETE : STATUS_COMPLETED, &d->usage, NULL);
     keep(a, &whole, false);
     struct json_out j = event_begin(a, length ? "response.incomplete" : "response.completed");
-    json_out_key(&j, "response");
-    json_out_raw(&j, buf_str(&whole), whole.len);
+    json_out_member_raw(&j, "response", buf_str(&whole), whole.len);
     if (whole.rc < 0)
         j.b->rc = whole.rc;
     answer_event_end(a, &j);
@@ -778,8 +752,7 @@ static void put_input_call(struct json_out *j, const char *id, uint32_t *n,
     put_input_head(j, id, n, "function_call");
     json_out_member_str(j, "call_id", c->id);
     json_out_member_str(j, "name", c->name);
-    json_out_key(j, "arguments");
-    json_out_strn(j, c->arguments, c->arguments_bytes);
+    json_out_member_strn(j, "arguments", c->arguments, c->arguments_bytes);
     json_out_object_end(j);
 }
 
@@ -790,17 +763,14 @@ static void put_input_message(struct json_out *j, const char *id, uint32_t *n,
     put_input_head(j, id, n, result ? "function_call_output" : "message");
     if (result) {
         json_out_member_str(j, "call_id", m->call_id);
-        json_out_key(j, "output");
-        json_out_strn(j, m->content, m->content_bytes);
+        json_out_member_strn(j, "output", m->content, m->content_bytes);
     } else {
         json_out_member_str(j, "role", m->role);
-        json_out_key(j, "content");
-        json_out_array(j);
+        json_out_member_array(j, "content");
         json_out_object(j);
         json_out_member_str(j, "type",
                             strcmp(m->role, "assistant") == 0 ? "output_text" : "input_text");
-        json_out_key(j, "text");
-        json_out_strn(j, m->content, m->content_bytes);
+        json_out_member_strn(j, "text", m->content, m->content_bytes);
         json_out_object_end(j);
         json_out_array_end(j);
     }
@@ -820,8 +790,7 @@ static void put_input_items(struct call *c, const struct response_entry *e)
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
     json_out_member_str(&j, "object", "list");
-    json_out_key(&j, "data");
-    json_out_array(&j);
+    json_out_member_array(&j, "data");
     for (uint32_t i = 0; i < e->n_input; i++)
         n += messages[i].n_calls + has_text(&messages[i]);
     for (uint32_t i = e->n_input; i-- > 0;) {
@@ -831,8 +800,7 @@ static void put_input_items(struct call *c, const struct response_entry *e)
             put_input_message(&j, e->id, &n, &messages[i]);
     }
     json_out_array_end(&j);
-    json_out_key(&j, "has_more");
-    json_out_bool(&j, false);
+    json_out_member_bool(&j, "has_more", false);
     json_out_object_end(&j);
 }
 
@@ -905,8 +873,7 @@ void responses_delete(struct call *c)
     json_out_object(&j);
     json_out_member_str(&j, "id", id);
     json_out_member_str(&j, "object", "response");
-    json_out_key(&j, "deleted");
-    json_out_bool(&j, true);
+    json_out_member_bool(&j, "deleted", true);
     json_out_object_end(&j);
     call_json(c, 200);
 }

@@ -6,7 +6,7 @@
 #define SHOAL_GATEWAY_API_RESPONSES_H
 
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 struct response_entry;

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "wire/json_out.h"
 
 #define BYTES_OF_LETTER 3000u /* of sound for a letter of text, about */
@@ -86,8 +86,7 @@ static void put_bytes(struct speech *s)
     } else if (bytes.len > 0) {
         const int n = EVP_EncodeBlock(text, (const unsigned char *)buf_str(&bytes), (int)bytes.len);
         struct json_out j = answer_event(&s->answer, "speech.audio.delta");
-        json_out_key(&j, "audio");
-        json_out_strn(&j, (const char *)text, (size_t)n);
+        json_out_member_strn(&j, "audio", (const char *)text, (size_t)n);
         answer_event_end(&s->answer, &j);
     }
     mem_free(text);
@@ -103,8 +102,7 @@ static void put_delta(struct answer_sink *a, const struct sink_result *e)
 
 static void put_usage(struct speech *s, struct json_out *j)
 {
-    json_out_key(j, "usage");
-    json_out_object(j);
+    json_out_member_object(j, "usage");
     json_out_member_num(j, "input_tokens", s->n_tokens);
     json_out_member_num(j, "output_tokens", 0);
     json_out_member_num(j, "total_tokens", s->n_tokens);

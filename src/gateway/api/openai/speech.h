@@ -10,7 +10,7 @@
 
 #include "audio/audio_write.h"
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 

@@ -4,7 +4,7 @@
 #include "audio/audio_read.h"
 #include "base/mem.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/sound.h"
 #include "wire/json_out.h"
 
@@ -33,8 +33,7 @@ static void add(struct transcription *t, uint32_t i, const struct shoal_result *
 
 static void put_usage(struct transcription *t, struct json_out *j)
 {
-    json_out_key(j, "usage");
-    json_out_object(j);
+    json_out_member_object(j, "usage");
     json_out_member_str(j, "type", "duration");
     json_out_member_num(j, "seconds", t->at);
     json_out_object_end(j);
@@ -64,8 +63,7 @@ static void put_whole(struct answer_sink *a, const struct sink_done *d)
         json_out_member_str(&j, "language", "english");
         transcript_json(&t->heard, &j);
     } else {
-        json_out_key(&j, "text");
-        json_out_strn(&j, buf_str(&t->heard.text), t->heard.text.len);
+        json_out_member_strn(&j, "text", buf_str(&t->heard.text), t->heard.text.len);
     }
     put_usage(t, &j);
     json_out_object_end(&j);
@@ -86,8 +84,7 @@ static void put_delta(struct answer_sink *a, const struct sink_result *e)
     if (t->heard.text.rc < 0 || t->heard.text.len == before)
         return;
     struct json_out j = answer_event(a, "transcript.text.delta");
-    json_out_key(&j, "delta");
-    json_out_strn(&j, buf_str(&t->heard.text) + before, t->heard.text.len - before);
+    json_out_member_strn(&j, "delta", buf_str(&t->heard.text) + before, t->heard.text.len - before);
     answer_event_end(a, &j);
 }
 
@@ -100,8 +97,7 @@ static void put_end(struct answer_sink *a, const struct sink_done *d)
         return;
     }
     struct json_out j = answer_event(a, "transcript.text.done");
-    json_out_key(&j, "text");
-    json_out_strn(&j, buf_str(&t->heard.text), t->heard.text.len);
+    json_out_member_strn(&j, "text", buf_str(&t->heard.text), t->heard.text.len);
     put_usage(t, &j);
     answer_event_end(a, &j);
     call_event_last(a->call);

@@ -9,7 +9,7 @@
 #include "audio/transcript.h"
 #include "base/str.h"
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 

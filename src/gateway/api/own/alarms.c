@@ -5,13 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/mem.h"
 #include "base/thread/executor.h"
-#include "gateway/call.h"
-#include "gateway/ticker.h"
+#include "gateway/call/call.h"
+#include "gateway/call/ticker.h"
 #include "site/things/plant.h"
 #include "things/things.h"
 #include "wire/json_out.h"
@@ -55,8 +54,7 @@ static void put_list(void *ctx, struct things *t)
     uint32_t n = things_alarms(t, l->room, l->limit, 0, l->only_open);
     json_out_object(&j);
     json_out_member_str(&j, "object", "list");
-    json_out_key(&j, "data");
-    json_out_array(&j);
+    json_out_member_array(&j, "data");
     for (uint32_t i = 0; i < l->limit && i < n; i++)
         alarms_put(&j, &l->room[i]);
     json_out_array_end(&j);

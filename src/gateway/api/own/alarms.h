@@ -4,7 +4,7 @@
 #ifndef SHOAL_GATEWAY_API_OWN_ALARMS_H
 #define SHOAL_GATEWAY_API_OWN_ALARMS_H
 
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct alarm_event;
 struct call;

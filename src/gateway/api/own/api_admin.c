@@ -7,8 +7,8 @@
 #include "flow/pool.h"
 #include "gateway/api/api.h"
 #include "gateway/api/model_profiles.h"
-#include "gateway/call.h"
-#include "gateway/guard.h"
+#include "gateway/call/call.h"
+#include "gateway/call/guard.h"
 #include "wire/json_out.h"
 
 struct body {
@@ -42,32 +42,22 @@ static void put_measured(struct json_out *j, struct registry_model *m)
     struct model_stats *k = &m->stats;
     double prefill_ns, token_ns;
     registry_speed(m, &prefill_ns, &token_ns);
-    json_out_key(j, "requests");
-    json_out_uint(j, counter_read(&k->requests));
-    json_out_key(j, "median_ms");
-    json_out_num(j, (double)histogram_quantile(&k->total, 0.5) / 1e6);
-    json_out_key(j, "tokens_per_s");
-    json_out_num(j, per_second(token_ns));
-    json_out_key(j, "prompt_tokens_per_s");
-    json_out_num(j, per_second(prefill_ns));
+    json_out_member_uint(j, "requests", counter_read(&k->requests));
+    json_out_member_num(j, "median_ms", (double)histogram_quantile(&k->total, 0.5) / 1e6);
+    json_out_member_num(j, "tokens_per_s", per_second(token_ns));
+    json_out_member_num(j, "prompt_tokens_per_s", per_second(prefill_ns));
 }
 
 static void put_engine(struct json_out *j, const struct shoal_engine *en)
 {
     struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(en, &info);
-    json_out_key(j, "architecture");
-    json_out_str(j, info.arch);
-    json_out_key(j, "parameters");
-    json_out_uint(j, info.n_params);
-    json_out_key(j, "file_bytes");
-    json_out_uint(j, info.file_bytes);
-    json_out_key(j, "context");
-    json_out_uint(j, info.n_ctx);
-    json_out_key(j, "kernels");
-    json_out_str(j, info.kernels);
-    json_out_key(j, "threads");
-    json_out_uint(j, info.n_threads);
+    json_out_member_str(j, "architecture", info.arch);
+    json_out_member_uint(j, "parameters", info.n_params);
+    json_out_member_uint(j, "file_bytes", info.file_bytes);
+    json_out_member_uint(j, "context", info.n_ctx);
+    json_out_member_str(j, "kernels", info.kernels);
+    json_out_member_uint(j, "threads", info.n_threads);
 }
 
 static void put_model(void *ctx, const struct registry_model *m)
@@ -75,14 +65,10 @@ static void put_model(void *ctx, const struct registry_model *m)
     struct json_out *j = ctx;
     const struct registry_slot *s = m->slot;
     json_out_object(j);
-    json_out_key(j, "model");
-    json_out_str(j, m->name);
-    json_out_key(j, "task");
-    json_out_str(j, m->task);
-    json_out_key(j, "path");
-    json_out_str(j, s->path);
-    json_out_key(j, "state");
-    json_out_str(j, registry_state_name(s->state));
+    json_out_member_str(j, "model", m->name);
+    json_out_member_str(j, "task", m->task);
+    json_out_member_str(j, "path", s->path);
+    json_out_member_str(j, "state", registry_state_name(s->state));
     if (s->state == REGISTRY_LOADING) {
         json_out_key(j, "progress");
         json_out_num(j,
@@ -90,31 +76,22 @@ static void put_model(void *ctx, const struct registry_model *m)
                                                   memory_order_relaxed) /
                          1000.0);
     }
-    if (s->error[0]) {
-        json_out_key(j, "error");
-        json_out_str(j, s->error);
-    }
+    if (s->error[0])
+        json_out_member_str(j, "error", s->error);
     if (s->spec.apart) {
-        json_out_key(j, "isolation");
-        json_out_str(j, "process");
-        json_out_key(j, "restarts");
-        json_out_uint(j, s->n_restarts);
+        json_out_member_str(j, "isolation", "process");
+        json_out_member_uint(j, "restarts", s->n_restarts);
     }
-    json_out_key(j, "bytes");
-    json_out_uint(j, s->bytes);
-    json_out_key(j, "users");
-    json_out_uint(j, m->users);
-    json_out_key(j, "pinned");
-    json_out_bool(j, s->spec.pinned);
-    json_out_key(j, "load_ms");
-    json_out_num(j, s->load_ms);
+    json_out_member_uint(j, "bytes", s->bytes);
+    json_out_member_uint(j, "users", m->users);
+    json_out_member_bool(j, "pinned", s->spec.pinned);
+    json_out_member_num(j, "load_ms", s->load_ms);
     json_out_key(j, "version");
     const char *version = registry_identity(m)->version;
     version[0] ? json_out_str(j, version) : json_out_null(j);
     if (s->signer[0])
         json_out_member_str(j, "signer", s->signer);
-    json_out_key(j, "card");
-    json_out_bool(j, m->card != NULL);
+    json_out_member_bool(j, "card", m->card != NULL);
     put_measured(j, (struct registry_model *)(uintptr_t)m);
     if (s->engine)
         put_engine(j, s->engine);
@@ -129,8 +106,7 @@ void api_admin_models(struct call *c)
     json_out_object(&j);
     json_out_key(&j, "may_change"); /* whether this client may load and unload */
     json_out_bool(&j, guard_may_change(c));
-    json_out_key(&j, "models");
-    json_out_array(&j);
+    json_out_member_array(&j, "models");
     registry_each(c->gl->gw->registry, put_model, &j);
     json_out_array_end(&j);
     json_out_object_end(&j);

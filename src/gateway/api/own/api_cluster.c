@@ -6,11 +6,11 @@
 #include "cluster/join.h"
 #include "cluster/members.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
-#include "gateway/fields.h"
-#include "gateway/guard.h"
+#include "gateway/call/call.h"
+#include "gateway/call/fields.h"
+#include "gateway/call/guard.h"
 #include "gateway/node/node_self.h"
-#include "gateway/ticker.h"
+#include "gateway/call/ticker.h"
 #include "wire/json_out.h"
 
 #define STREAM_MS 500u
@@ -24,8 +24,7 @@ static void put_model(struct json_out *j, const struct node_model *m)
     json_out_member_str(j, "name", m->name);
     json_out_member_str(j, "version", version);
     json_out_member_str(j, "state", registry_state_name(m->state));
-    json_out_key(j, "kinds");
-    json_out_array(j);
+    json_out_member_array(j, "kinds");
     for (unsigned k = 1; k <= SHOAL_KIND_SPEAK; k <<= 1)
         if (m->kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
@@ -40,8 +39,7 @@ static void put_model(struct json_out *j, const struct node_model *m)
     json_out_member_str(j, "error", m->error ? m->error : "");
     json_out_key(j, "prefill_us"); /* of a token */
     json_out_num(j, m->prefill_ns / 1000);
-    json_out_key(j, "token_us");
-    json_out_num(j, m->token_ns / 1000);
+    json_out_member_num(j, "token_us", m->token_ns / 1000);
     json_out_object_end(j);
 }
 
@@ -49,8 +47,7 @@ static void put_chain(struct json_out *j, const struct node_chain *c)
 {
     json_out_object(j);
     json_out_member_str(j, "model", c->model);
-    json_out_key(j, "parts");
-    json_out_array(j);
+    json_out_member_array(j, "parts");
     for (uint32_t i = 0; i < c->n_parts; i++) {
         json_out_object(j);
         json_out_member_str(j, "node", c->parts[i].node);
@@ -67,8 +64,7 @@ static void put_chain(struct json_out *j, const struct node_chain *c)
     json_out_num(j, c->step_ms);
     json_out_key(j, "remote_ms"); /* of it, computing */
     json_out_num(j, c->remote_ms);
-    json_out_key(j, "step_bytes");
-    json_out_num(j, c->step_bytes);
+    json_out_member_num(j, "step_bytes", c->step_bytes);
     json_out_object_end(j);
 }
 
@@ -82,23 +78,19 @@ static void put_machine(struct json_out *j, const struct node_state *s)
     json_out_member_uint(j, "memory_free", s->memory_free);
     json_out_key(j, "memory_gb_s"); /* measured; 0: not yet */
     json_out_num(j, s->bandwidth / 1e9);
-    json_out_key(j, "probe_tokens_s");
-    json_out_num(j, s->probe_tokens);
+    json_out_member_num(j, "probe_tokens_s", s->probe_tokens);
     json_out_member_str(j, "gpu", s->gpu);
     json_out_member_uint(j, "gpus", s->n_gpus);
     json_out_member_uint(j, "gpu_bytes", s->gpu_bytes);
-    json_out_key(j, "on_battery");
-    json_out_bool(j, s->on_battery);
+    json_out_member_bool(j, "on_battery", s->on_battery);
     json_out_member_uint(j, "battery_percent", s->battery_percent);
-    json_out_key(j, "models");
-    json_out_array(j);
+    json_out_member_array(j, "models");
     for (uint32_t i = 0; i < s->n_models; i++)
         put_model(j, &s->models[i]);
     json_out_array_end(j);
     if (s->n_chains == 0)
         return;
-    json_out_key(j, "shards");
-    json_out_array(j);
+    json_out_member_array(j, "shards");
     for (uint32_t i = 0; i < s->n_chains; i++)
         put_chain(j, &s->chains[i]);
     json_out_array_end(j);
@@ -121,10 +113,8 @@ static void put_node(void *ctx, const struct node_link *k)
     json_out_member_str(j, "error", node_link_error(k));
     json_out_member_uint(j, "calls", node_link_calls(k));
     json_out_member_str(j, "breaker", breaker_state_name(node_link_breaker(k, clock_ns())));
-    json_out_key(j, "slowness");
-    json_out_num(j, node_link_slowness(k));
-    json_out_key(j, "rtt_us");
-    json_out_num(j, (double)node_link_rtt_ns(k) / 1000);
+    json_out_member_num(j, "slowness", node_link_slowness(k));
+    json_out_member_num(j, "rtt_us", (double)node_link_rtt_ns(k) / 1000);
     if (s)
         put_machine(j, s);
     json_out_object_end(j);
@@ -139,24 +129,20 @@ static void put_self(struct json_out *j, const struct node_state *s)
     json_out_object(j);
     json_out_member_str(j, "name", s->name);
     json_out_member_str(j, "address", s->address);
-    json_out_key(j, "self");
-    json_out_bool(j, true);
+    json_out_member_bool(j, "self", true);
     json_out_member_str(j, "state", s->draining ? "draining" : "ready");
     json_out_member_str(j, "error", "");
     json_out_member_uint(j, "calls", calls);
     json_out_member_str(j, "breaker", breaker_state_name(BREAKER_CLOSED));
-    json_out_key(j, "slowness");
-    json_out_num(j, 0);
-    json_out_key(j, "rtt_us");
-    json_out_num(j, 0);
+    json_out_member_num(j, "slowness", 0);
+    json_out_member_num(j, "rtt_us", 0);
     put_machine(j, s);
     json_out_object_end(j);
 }
 
 static void put_counts(struct json_out *j, const struct replica_counts *n)
 {
-    json_out_key(j, "counts");
-    json_out_object(j);
+    json_out_member_object(j, "counts");
     json_out_member_uint(j, "requests", n->n_requests);
     json_out_member_uint(j, "moved", n->n_moved);
     json_out_member_uint(j, "retried", n->n_retried);
@@ -211,8 +197,7 @@ static void put_wanted(struct desired_out *o, const struct desired *d)
     json_out_member_uint(j, "max", m->replicas_max);
     json_out_member_uint(j, "want", m->replicas_want);
     json_out_member_uint(j, "ready", o->n_ready);
-    json_out_key(j, "nodes");
-    json_out_array(j);
+    json_out_member_array(j, "nodes");
     for (uint32_t i = 0; i < d->n_assignments; i++) {
         const struct desired_assignment *a = &d->assignments[i];
         if (strcmp(a->model, m->name) != 0)
@@ -230,18 +215,15 @@ static void put_wanted(struct desired_out *o, const struct desired *d)
 static void put_desired(void *ctx, const struct desired *d)
 {
     struct desired_out *o = ctx;
-    json_out_key(o->j, "desired");
-    json_out_object(o->j);
+    json_out_member_object(o->j, "desired");
     json_out_member_uint(o->j, "version", d->version);
-    json_out_key(o->j, "models");
-    json_out_array(o->j);
+    json_out_member_array(o->j, "models");
     for (uint32_t i = 0; i < d->n_models; i++) {
         o->model = &d->models[i];
         put_wanted(o, d);
     }
     json_out_array_end(o->j);
-    json_out_key(o->j, "drained");
-    json_out_array(o->j);
+    json_out_member_array(o->j, "drained");
     for (uint32_t i = 0; i < d->drained.n; i++)
         json_out_str(o->j, d->drained.items[i]);
     json_out_array_end(o->j);
@@ -268,8 +250,7 @@ static void put_control(struct json_out *j, struct call *c, const struct node_st
 /* This member's features besides models, so that a page shows views for them. */
 static void put_offers(struct json_out *j, const struct gw *gw)
 {
-    json_out_key(j, "offers");
-    json_out_array(j);
+    json_out_member_array(j, "offers");
     if (gw->plant)
         json_out_str(j, "sensors");
     if (gw->demo)
@@ -297,8 +278,7 @@ static void put_cluster(struct call *c)
     put_control(&j, c, is_node ? &self : NULL);
     put_offers(&j, gw);
     put_counts(&j, &gw->relayed);
-    json_out_key(&j, "nodes");
-    json_out_array(&j);
+    json_out_member_array(&j, "nodes");
     if (is_node)
         put_self(&j, &self);
     if (c->gl->members)

@@ -7,7 +7,7 @@
 #include <openssl/evp.h>
 
 #include "base/mem.h"
-#include "gateway/guard.h"
+#include "gateway/call/guard.h"
 #include "knowledge/citing.h"
 #include "knowledge/hit_json.h"
 #include "knowledge/ingest.h"
@@ -231,8 +231,7 @@ static int put_info(struct work *w, struct json_out *j, const char *name)
         hit_json_info(j, name, &info);
         if (w->name[0]) { /* one collection: with the first of its documents */
             rc = collection_docs(c, "", MAX_NAMES, &w->arena, &names, &n, &w->error);
-            json_out_key(j, "names");
-            json_out_array(j);
+            json_out_member_array(j, "names");
             for (uint32_t i = 0; rc == 0 && i < n; i++)
                 json_out_str(j, names[i]);
             json_out_array_end(j);
@@ -251,10 +250,8 @@ static void list_it(void *ctx)
     uint32_t n = 0;
     w->rc = collections_list(w->call->gl->gw->collections, &w->arena, &names, &n, &w->error);
     json_out_object(&j);
-    json_out_key(&j, "object");
-    json_out_str(&j, "list");
-    json_out_key(&j, "data");
-    json_out_array(&j);
+    json_out_member_str(&j, "object", "list");
+    json_out_member_array(&j, "data");
     for (uint32_t i = 0; i < n && w->rc == 0; i++) {
         w->rc = put_info(w, &j, names[i]);
         if (w->rc == SHOAL_ENOTFOUND)
@@ -283,10 +280,8 @@ static void put_deleted(struct work *w, const char *key, const char *name)
 {
     struct json_out j = json_out_make(&w->out);
     json_out_object(&j);
-    json_out_key(&j, key);
-    json_out_str(&j, name);
-    json_out_key(&j, "deleted");
-    json_out_bool(&j, true);
+    json_out_member_str(&j, key, name);
+    json_out_member_bool(&j, "deleted", true);
     json_out_object_end(&j);
 }
 
@@ -378,12 +373,9 @@ static void on_added(struct ingest *x, const struct failure *f)
     if (w->at > 0)
         buf_putc(&w->out, ',');
     json_out_object(&j);
-    json_out_key(&j, "name");
-    json_out_str(&j, x->name);
-    json_out_key(&j, "passages");
-    json_out_uint(&j, x->n_chunks);
-    json_out_key(&j, "unchanged");
-    json_out_bool(&j, x->unchanged);
+    json_out_member_str(&j, "name", x->name);
+    json_out_member_uint(&j, "passages", x->n_chunks);
+    json_out_member_bool(&j, "unchanged", x->unchanged);
     json_out_object_end(&j);
     w->at++;
     next_document(w);
@@ -514,12 +506,9 @@ static void on_found(struct retrieval *x, const struct failure *f)
         return;
     }
     json_out_object(&j);
-    json_out_key(&j, "object");
-    json_out_str(&j, "list");
-    json_out_key(&j, "collection");
-    json_out_str(&j, w->name);
-    json_out_key(&j, "data");
-    json_out_array(&j);
+    json_out_member_str(&j, "object", "list");
+    json_out_member_str(&j, "collection", w->name);
+    json_out_member_array(&j, "data");
     for (uint32_t i = 0; i < x->n_hits; i++)
         hit_json_put(&j, &x->hits[i], true);
     json_out_array_end(&j);
@@ -540,10 +529,8 @@ static void on_answered(struct citing *x, const struct failure *f)
         return;
     }
     json_out_object(&j);
-    json_out_key(&j, "object");
-    json_out_str(&j, "answer");
-    json_out_key(&j, "collection");
-    json_out_str(&j, w->name);
+    json_out_member_str(&j, "object", "answer");
+    json_out_member_str(&j, "collection", w->name);
     citing_json(&j, x);
     json_out_object_end(&j);
     citing_fini(x);

@@ -6,7 +6,7 @@
 #ifndef SHOAL_GATEWAY_API_OWN_API_COLLECTIONS_H
 #define SHOAL_GATEWAY_API_OWN_API_COLLECTIONS_H
 
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 
 void api_collections_list(struct call *c);
 void api_collections_make(struct call *c);

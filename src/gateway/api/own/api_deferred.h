@@ -8,7 +8,7 @@
 #ifndef SHOAL_GATEWAY_API_OWN_API_DEFERRED_H
 #define SHOAL_GATEWAY_API_OWN_API_DEFERRED_H
 
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 
 /* Whether the client allows a deferred answer. */
 bool api_deferred_asked(const struct call *c);

@@ -2,7 +2,7 @@
  * repaired.
  */
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "site/things/demo.h"
 
 struct body {
@@ -28,8 +28,7 @@ void api_demo(struct call *c)
         return;
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
-    json_out_key(&j, "broken");
-    json_out_bool(&j, demo_broken(c->gl->gw->demo));
+    json_out_member_bool(&j, "broken", demo_broken(c->gl->gw->demo));
     json_out_object_end(&j);
     call_json(c, 200);
 }

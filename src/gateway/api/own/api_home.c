@@ -1,11 +1,10 @@
 /* api_home.c - /v1/home: the things known to /v1/process, and replacing the home at run time. */
-#include <string.h>
 
 #include "apps/home/site/home_file_read.h"
 #include "apps/home/site/home_things.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
-#include "gateway/ticker.h"
+#include "gateway/call/call.h"
+#include "gateway/call/ticker.h"
 
 #define STREAM_MS 100u /* maximum delay of a stream's events */
 

@@ -14,7 +14,7 @@
 #include "flow/pool.h"
 #include "gateway/api/api.h"
 #include "gateway/api/model_profiles.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "gateway/measured.h"
 #include "wire/json_out.h"
 
@@ -82,14 +82,12 @@ static void put_suggestion(struct json_out *j, struct registry *all, const struc
     json_out_member_uint(j, "bytes", s.bytes);
     json_out_member_uint(j, "download_bytes", s.download_bytes);
     json_out_member_uint(j, "memory_bytes", s.memory_bytes);
-    json_out_key(j, "fits");
-    json_out_bool(j, s.misfit == MODEL_FITS);
+    json_out_member_bool(j, "fits", s.misfit == MODEL_FITS);
     json_out_member_str(j, "reason", reason);
     json_out_key(j, "present");
     here ? json_out_str(j, here) : json_out_null(j);
     put_optional(j, "tokens_per_s", measured > 0 ? measured : s.tokens_per_second);
-    json_out_key(j, "measured");
-    json_out_bool(j, measured > 0);
+    json_out_member_bool(j, "measured", measured > 0);
     json_out_object_end(j);
 }
 
@@ -119,8 +117,7 @@ static void put_machine(struct call *c, const struct machine_job *k)
     json_out_member_uint(&j, "models_bytes", x.bytes);
     json_out_member_uint(&j, "disk_free_bytes", k->disk_bytes);
     put_optional(&j, "memory_bytes_per_s", s.bandwidth);
-    json_out_key(&j, "suggested");
-    json_out_array(&j);
+    json_out_member_array(&j, "suggested");
     for (uint32_t i = 0; k->recipes && i < k->recipes->n; i++)
         put_suggestion(&j, gw->registry, &k->recipes->v[i], &room);
     json_out_array_end(&j);

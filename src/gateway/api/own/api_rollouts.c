@@ -13,7 +13,7 @@
 #include "cluster/rollout/rollout.h"
 #include "cluster/rollout/rollout_admin.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "wire/json_out.h"
 
 #define N_LAST 5u /* number of finished ones shown */
@@ -45,8 +45,7 @@ static void put_all(void *ctx, const struct desired *d)
 
 void api_rollouts_put(struct json_out *j, const struct call *c)
 {
-    json_out_key(j, "rollouts");
-    json_out_array(j);
+    json_out_member_array(j, "rollouts");
     if (c->gl->gw->join)
         join_with_desired(c->gl->gw->join, put_all, j);
     json_out_array_end(j);
@@ -84,8 +83,7 @@ static void on_answer(struct executor_task *t)
         struct json_out j = json_out_make(&c->out);
         json_out_object(&j);
         json_out_member_str(&j, "rollout", w->name);
-        json_out_key(&j, "accepted");
-        json_out_bool(&j, true);
+        json_out_member_bool(&j, "accepted", true);
         json_out_object_end(&j);
         call_json(c, 202);
     }

@@ -6,8 +6,8 @@
 #include "apps/home/later/home_later.h"
 #include "base/mem.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
-#include "gateway/ticker.h"
+#include "gateway/call/call.h"
+#include "gateway/call/ticker.h"
 #include "knowledge/offload.h"
 #include "site/things/later_site.h"
 

@@ -6,7 +6,7 @@
 #ifndef SHOAL_GATEWAY_API_OWN_API_SESSIONS_H
 #define SHOAL_GATEWAY_API_OWN_API_SESSIONS_H
 
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 
 void api_sessions_show(struct call *c);
 void api_sessions_drop(struct call *c);

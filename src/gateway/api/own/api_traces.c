@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "gateway/api/api.h"
-#include "gateway/call.h"
-#include "host/admission.h"
+#include "gateway/call/call.h"
 #include "trace/trace_json.h"
 #include "trace/trace_ring.h"
 
@@ -48,8 +47,7 @@ void api_traces(struct call *c)
     }
     const uint32_t n = trace_ring_last(c->gl->gw->traces, whose(c), list, most);
     json_out_object(&j);
-    json_out_key(&j, "traces");
-    json_out_array(&j);
+    json_out_member_array(&j, "traces");
     for (uint32_t i = 0; i < n; i++) {
         trace_json(&j, list[i], false);
         trace_unref(list[i]);

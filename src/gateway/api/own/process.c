@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "pipeline/pipeline_report.h"
 #include "wire/value_json.h"
 
@@ -59,17 +59,14 @@ static void stream_plan(struct answer_sink *a, const struct sink_plan *e)
 static void stream_text(struct answer_sink *a, const struct sink_token *t)
 {
     struct json_out j = answer_event(a, "text");
-    json_out_key(&j, "text");
-    json_out_strn(&j, t->text, t->text_bytes);
+    json_out_member_strn(&j, "text", t->text, t->text_bytes);
     answer_event_end(a, &j);
 }
 
 void process_put_heard(struct json_out *j, const struct process_heard *heard)
 {
-    json_out_key(j, "transcript");
-    json_out_object(j);
-    json_out_key(j, "text");
-    json_out_strn(j, heard->text, heard->text_bytes);
+    json_out_member_object(j, "transcript");
+    json_out_member_strn(j, "text", heard->text, heard->text_bytes);
     json_out_member_num(j, "confidence", (double)heard->confidence);
     json_out_member_num(j, "seconds", heard->seconds);
     json_out_member_num(j, "heard_ms", (double)heard->ns / 1e6);
@@ -98,8 +95,7 @@ static void put_answer(struct answer_sink *a, struct json_out *j, const struct s
         ask_plan_answer_json(j, &x, explain);
         return;
     }
-    json_out_key(j, "text");
-    json_out_strn(j, x.reply, x.reply_bytes);
+    json_out_member_strn(j, "text", x.reply, x.reply_bytes);
     pipeline_report_json(j, d->report, explain);
 }
 

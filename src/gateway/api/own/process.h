@@ -8,7 +8,7 @@
 #define SHOAL_GATEWAY_API_OWN_PROCESS_H
 
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 #include "wire/json_out.h"
 
 struct call;

@@ -1,12 +1,11 @@
 /* sensors.c - see sensors.h. */
 #include "gateway/api/own/sensors.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "gateway/api/own/alarms.h"
-#include "gateway/call.h"
-#include "gateway/ticker.h"
+#include "gateway/call/call.h"
+#include "gateway/call/ticker.h"
 #include "site/things/plant.h"
 #include "things/things.h"
 #include "wire/json_out.h"
@@ -34,8 +33,7 @@ static bool read_query(struct look *l, struct call *c)
 
 static void put_counts(struct json_out *j, const struct reading_counts *n)
 {
-    json_out_key(j, "readings");
-    json_out_object(j);
+    json_out_member_object(j, "readings");
     json_out_member_uint(j, "all", n->n);
     json_out_member_uint(j, "bad", n->bad);
     json_out_member_uint(j, "uncertain", n->uncertain);
@@ -53,13 +51,11 @@ static void put_counts(struct json_out *j, const struct reading_counts *n)
 static void put_now(struct json_out *j, const struct things_view *v)
 {
     json_out_member_num(j, "value", v->value);
-    json_out_key(j, "time_ms");
-    json_out_int(j, v->time_ms);
+    json_out_member_int(j, "time_ms", v->time_ms);
     json_out_member_num(j, "normal_low", v->low);
     json_out_member_num(j, "normal_high", v->high);
     json_out_member_num(j, "score", v->score);
-    json_out_key(j, "learning");
-    json_out_bool(j, v->learning);
+    json_out_member_bool(j, "learning", v->learning);
     json_out_member_uint(j, "learned", v->learned);
     json_out_member_uint(j, "learn", v->learn);
     json_out_member_uint(j, "doubtful", v->doubtful);
@@ -72,14 +68,10 @@ static void put_history(struct json_out *j, const struct things *t, uint32_t sen
     double interval_ms;
     int64_t end_ms;
     uint32_t n = things_history(t, sensor, values, MAX_HISTORY, &interval_ms, &end_ms);
-    json_out_key(j, "history");
-    json_out_object(j);
-    json_out_key(j, "end_ms");
-    json_out_int(j, end_ms);
-    json_out_key(j, "interval_ms");
-    json_out_num(j, interval_ms);
-    json_out_key(j, "values");
-    json_out_array(j);
+    json_out_member_object(j, "history");
+    json_out_member_int(j, "end_ms", end_ms);
+    json_out_member_num(j, "interval_ms", interval_ms);
+    json_out_member_array(j, "values");
     for (uint32_t i = 0; i < n; i++)
         json_out_num(j, (double)values[i]);
     json_out_array_end(j);
@@ -131,8 +123,7 @@ static void put_list(void *ctx, struct things *t)
     struct json_out j = json_out_make(&l->call->out);
     json_out_object(&j);
     json_out_member_str(&j, "object", "list");
-    json_out_key(&j, "data");
-    json_out_array(&j);
+    json_out_member_array(&j, "data");
     uint32_t n = each(l, t, &j, put_whole);
     json_out_array_end(&j);
     json_out_member_uint(&j, "total", n);
@@ -189,8 +180,7 @@ static void put_changes(void *ctx, struct things *t)
     call_event_begin(c, "readings");
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
-    json_out_key(&j, "data");
-    json_out_array(&j);
+    json_out_member_array(&j, "data");
     each(l, t, &j, put_changed);
     json_out_array_end(&j);
     json_out_object_end(&j);

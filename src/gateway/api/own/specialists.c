@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "flow/stages.h"
-#include "gateway/answer.h"
+#include "gateway/call/answer.h"
 #include "gateway/api/decision.h"
 #include "wire/json_out.h"
 #include "wire/result_json.h"
@@ -35,20 +35,15 @@ static uint64_t count_tokens(const struct specialists_answer *a)
 static void put_head(struct specialists_answer *a, struct json_out *j)
 {
     json_out_object(j);
-    json_out_key(j, "object");
-    json_out_str(j, "list");
-    json_out_key(j, "model");
-    json_out_str(j, a->answer.model);
+    json_out_member_str(j, "object", "list");
+    json_out_member_str(j, "model", a->answer.model);
 }
 
 static void put_usage(struct specialists_answer *a, struct json_out *j)
 {
-    json_out_key(j, "usage");
-    json_out_object(j);
-    json_out_key(j, "prompt_tokens");
-    json_out_uint(j, count_tokens(a));
-    json_out_key(j, "total_tokens");
-    json_out_uint(j, count_tokens(a));
+    json_out_member_object(j, "usage");
+    json_out_member_uint(j, "prompt_tokens", count_tokens(a));
+    json_out_member_uint(j, "total_tokens", count_tokens(a));
     json_out_object_end(j);
     if (a->answer.call->routed &&
         a->answer.call->routed->ensemble) { /* several models: report what each did */
@@ -64,21 +59,18 @@ static void put_truncated(struct json_out *j, const struct shoal_result *r)
 {
     if (!r->truncated)
         return;
-    json_out_key(j, "truncated");
-    json_out_bool(j, true);
+    json_out_member_bool(j, "truncated", true);
 }
 
 static void put_list(struct specialists_answer *a)
 {
     struct json_out j = json_out_make(&a->answer.call->out);
     put_head(a, &j);
-    json_out_key(&j, "data");
-    json_out_array(&j);
+    json_out_member_array(&j, "data");
     for (uint32_t i = 0; i < a->answer.n_results; i++) {
         const struct shoal_result *r = a->answer.results[i];
         json_out_object(&j);
-        json_out_key(&j, "index");
-        json_out_uint(&j, i);
+        json_out_member_uint(&j, "index", i);
         result_json_answer(&j, r, a->inputs[i].text, a->shape.top);
         put_truncated(&j, r);
         json_out_object_end(&j);
@@ -104,15 +96,12 @@ static void put_embeddings(struct specialists_answer *a)
 {
     struct json_out j = json_out_make(&a->answer.call->out);
     put_head(a, &j);
-    json_out_key(&j, "data");
-    json_out_array(&j);
+    json_out_member_array(&j, "data");
     for (uint32_t i = 0; i < a->answer.n_results; i++) {
         const struct shoal_result *r = a->answer.results[i];
         json_out_object(&j);
-        json_out_key(&j, "object");
-        json_out_str(&j, "embedding");
-        json_out_key(&j, "index");
-        json_out_uint(&j, i);
+        json_out_member_str(&j, "object", "embedding");
+        json_out_member_uint(&j, "index", i);
         if (a->shape.base64) {
             json_out_key(&j, "embedding");
             put_base64(&j, r->vector, r->n_dims);
@@ -130,10 +119,8 @@ static void put_ollama_embed(struct specialists_answer *a)
 {
     struct json_out j = json_out_make(&a->answer.call->out);
     json_out_object(&j);
-    json_out_key(&j, "model");
-    json_out_str(&j, a->answer.model);
-    json_out_key(&j, "embeddings");
-    json_out_array(&j);
+    json_out_member_str(&j, "model", a->answer.model);
+    json_out_member_array(&j, "embeddings");
     for (uint32_t i = 0; i < a->answer.n_results; i++) {
         const struct shoal_result *r = a->answer.results[i];
         json_out_array(&j);
@@ -147,12 +134,9 @@ static void put_ollama_embed(struct specialists_answer *a)
             put_truncated(&j, a->answer.results[i]);
             break;
         }
-    json_out_key(&j, "total_duration");
-    json_out_uint(&j, clock_ns() - a->answer.call->start_ns);
-    json_out_key(&j, "load_duration");
-    json_out_uint(&j, 0);
-    json_out_key(&j, "prompt_eval_count");
-    json_out_uint(&j, count_tokens(a));
+    json_out_member_uint(&j, "total_duration", clock_ns() - a->answer.call->start_ns);
+    json_out_member_uint(&j, "load_duration", 0);
+    json_out_member_uint(&j, "prompt_eval_count", count_tokens(a));
     json_out_object_end(&j);
 }
 
@@ -205,8 +189,7 @@ static void put_tei_labels(struct specialists_answer *a, struct json_out *j,
     json_out_array(j);
     for (uint32_t k = 0; k < r->n_labels && (a->shape.top == 0 || k < a->shape.top); k++) {
         json_out_object(j);
-        json_out_key(j, "score");
-        json_out_float(j, r->labels[k].score);
+        json_out_member_float(j, "score", r->labels[k].score);
         json_out_member_str(j, "label", r->labels[k].name);
         json_out_object_end(j);
     }
@@ -262,10 +245,8 @@ static void put_tei_ranking(struct specialists_answer *a, const struct ranked *o
         json_out_object(&j);
         json_out_member_uint(&j, "index", order[i].index);
         json_out_member_num(&j, "score", order[i].score);
-        if (a->shape.with_documents) {
-            json_out_key(&j, "text");
-            json_out_strn(&j, in->text, in->text_bytes);
-        }
+        if (a->shape.with_documents)
+            json_out_member_strn(&j, "text", in->text, in->text_bytes);
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
@@ -285,20 +266,15 @@ static void put_ranking(struct specialists_answer *a)
     }
     put_head(a, &j);
     json_out_member_str(&j, "id", a->answer.call->id); /* Cohere's clients look for it */
-    json_out_key(&j, "results");
-    json_out_array(&j);
+    json_out_member_array(&j, "results");
     for (uint32_t i = 0; i < a->answer.n_results && (a->shape.top == 0 || i < a->shape.top); i++) {
         const struct request_input *in = &a->inputs[order[i].index];
         json_out_object(&j);
-        json_out_key(&j, "index");
-        json_out_uint(&j, order[i].index);
-        json_out_key(&j, "relevance_score");
-        json_out_num(&j, order[i].score);
+        json_out_member_uint(&j, "index", order[i].index);
+        json_out_member_num(&j, "relevance_score", order[i].score);
         if (a->shape.with_documents) {
-            json_out_key(&j, "document");
-            json_out_object(&j);
-            json_out_key(&j, "text");
-            json_out_strn(&j, in->text, in->text_bytes);
+            json_out_member_object(&j, "document");
+            json_out_member_strn(&j, "text", in->text, in->text_bytes);
             json_out_object_end(&j);
         }
         put_truncated(&j, a->answer.results[order[i].index]);

@@ -7,7 +7,7 @@
 #define SHOAL_GATEWAY_API_OWN_SPECIALISTS_H
 
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "gateway/api/own/process.h"
 #include "gateway/api/sound.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "voice/hearing.h"
 #include "wire/multipart.h"
 
@@ -191,8 +191,7 @@ static void answer_nothing(struct call *c, bool stream, const struct process_hea
     if (stream)
         json_out_member_str(&j, "type", "done");
     process_put_heard(&j, heard);
-    json_out_key(&j, "actions");
-    json_out_array(&j);
+    json_out_member_array(&j, "actions");
     json_out_array_end(&j);
     json_out_member_str(&j, "reply", "");
     json_out_object_end(&j);

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "flow/request.h"
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct call;
 struct gw_loop;

@@ -1,8 +1,6 @@
 /* tok_wpm.c - see tok_wpm.h. */
 #include "text/tokenizer/algorithm/tok_wpm.h"
 
-#include <string.h>
-
 #include <utf8proc.h>
 
 #include "base/mem.h"

@@ -1,8 +1,6 @@
 /* tok_hf.c - see tok_hf.h.  One text through the pipeline, and added tokens. */
 #include "text/tokenizer/hf/tok_hf.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "format/token_type.h"
