@@ -19,6 +19,10 @@
  *     == wyoming [TYPE]         events to the server's port for Wyoming, a line each; behind one, a
  *                               sound of the folder of test data as its payload; its events until
  *                               one of the type, or the answer to a ping that is sent last
+ *     == ws PATH [HEADERS]      a WebSocket: a line is a message; "sound FILE" sends a sound of the
+ *                               folder of test data, "append FILE" one as an event of the realtime
+ *                               API, "wait TEXT" takes messages until one has the text; at the end
+ *                               the connection is closed.  Pieces of an answer are shown as one
  *     == out                    the status of the answer and its body; of sounds and other long
  *                               ones the size and a hash
  * $wyoming in files is a free port.
@@ -39,6 +43,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <openssl/evp.h>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -48,6 +53,7 @@
 #include "support/mqtt_broker.h"
 #include "support/script.h"
 #include "support/watchdog.h"
+#include "support/ws_peer.h"
 #include "wire/wyoming.h"
 
 #define MAX_NODES 4u
@@ -329,6 +335,131 @@ static void put_wyoming(const char *last, const struct script_block *b, struct b
     script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
 }
 
+/* ---- WebSockets ---- */
+
+struct heard {
+    struct ws_peer peer;
+    struct buf *out;
+    struct buf pieces; /* of an answer, whose sizes differ from run to run */
+    char type[96];     /* theirs; "": sound */
+    bool closed;
+};
+
+static void put_pieces(struct heard *h)
+{
+    if (h->pieces.len > 1000)
+        buf_printf(h->out, "%s: %zu bytes, %08x\n", h->type, h->pieces.len,
+                   (unsigned)hash_bytes(h->pieces.data, h->pieces.len, 0));
+    else if (h->pieces.len > 0)
+        buf_printf(h->out, "%s: %s\n", h->type, buf_str(&h->pieces));
+    buf_clear(&h->pieces);
+}
+
+static void take_piece(struct heard *h, const char *type, const char *p, size_t n)
+{
+    if (strcmp(type, h->type) != 0)
+        put_pieces(h);
+    snprintf(h->type, sizeof(h->type), "%s", type);
+    buf_put(&h->pieces, p, n);
+}
+
+/* One message; whether it has the text. */
+static bool hear_one(struct heard *h, const char *want)
+{
+    const char *p;
+    size_t n;
+    const uint8_t opcode = ws_peer_hear(&h->peer, &p, &n);
+    if (opcode == 2) {
+        take_piece(h, "sound", p, n);
+        return false;
+    }
+    if (opcode == 8) {
+        put_pieces(h);
+        buf_printf(h->out, "closed %d\n", n >= 2 ? (uint8_t)p[0] << 8 | (uint8_t)p[1] : 0);
+        h->closed = true;
+        return true;
+    }
+    cJSON *j = cJSON_ParseWithLength(p, n);
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItem(j, "type"));
+    const char *delta = cJSON_GetStringValue(cJSON_GetObjectItem(j, "delta"));
+    if (type && delta)
+        take_piece(h, type, delta, strlen(delta));
+    else {
+        put_pieces(h);
+        buf_printf(h->out, "%.*s\n", (int)n, p);
+    }
+    cJSON_Delete(j);
+    return want && memmem(p, n, want, strlen(want));
+}
+
+static void say_line(struct heard *h, const char *line)
+{
+    struct buf sound, event;
+    if (strncmp(line, "wait ", 5) == 0) {
+        while (!h->closed && !hear_one(h, line + 5))
+            ;
+        return;
+    }
+    const bool append = strncmp(line, "append ", 7) == 0;
+    if (!append && strncmp(line, "sound ", 6) != 0) {
+        ws_peer_say(&h->peer, 1, line, strlen(line));
+        return;
+    }
+    buf_init(&sound, 1 << 24);
+    put_file(&sound, strchr(line, ' ') + 1);
+    for (size_t at = 44; at < sound.len; at += 8192) {
+        const size_t n = sound.len - at < 8192 ? sound.len - at : 8192;
+        buf_init(&event, 1 << 20);
+        buf_puts(&event, "{\"type\":\"input_audio_buffer.append\",\"audio\":\"");
+        char *room = buf_room(&event, 4 * n);
+        if (append) {
+            buf_used(&event,
+                     (size_t)EVP_EncodeBlock((unsigned char *)room,
+                                             (const unsigned char *)sound.data + at, (int)n));
+            buf_puts(&event, "\"}");
+        }
+        ws_peer_say(&h->peer, append ? 1 : 2, append ? event.data : sound.data + at,
+                    append ? event.len : n);
+        buf_fini(&event);
+    }
+    buf_fini(&sound);
+}
+
+static void put_ws(const char *head, const struct script_block *b, struct buf *out)
+{
+    static const struct script_differs own[] = {
+        {"event_|item_|sess_|resp_|call_|rt_", "[0-9a-f]{8,}", ""},
+        {"_ms\":|at_s\":|end\":|start\":|confidence\":", "[0-9.]+", ""}};
+    struct heard h = {.out = out};
+    struct buf headers;
+    char path[256], line[1024];
+    const size_t n = strcspn(head, " ");
+    snprintf(path, sizeof(path), "%.*s", (int)n, head);
+    buf_init(&headers, 1024);
+    buf_puts(&headers, head[n] ? head + n + 1 : "");
+    script_replace(&headers, "; ", "\r\n");
+    if (headers.len > 0)
+        buf_puts(&headers, "\r\n");
+    buf_init(out, 1 << 20);
+    buf_init(&h.pieces, 1 << 24);
+    const int status = ws_peer_open(&h.peer, path, buf_str(&headers));
+    buf_printf(out, "%d\n", status);
+    h.closed = status != 101;
+    for (const char *p = b->body; !h.closed && p < b->body + b->n; p += strcspn(p, "\n") + 1) {
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(p, "\n"), p);
+        say_line(&h, line);
+    }
+    if (!h.closed)
+        ws_peer_say(&h.peer, 8, "\x03\xe8", 2);
+    while (!h.closed)
+        hear_one(&h, NULL);
+    ws_peer_close(&h.peer);
+    buf_fini(&h.pieces);
+    buf_fini(&headers);
+    script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
+    script_hide(out, own, sizeof(own) / sizeof(own[0]));
+}
+
 static uint16_t free_port(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -568,6 +699,8 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             put_head(b.head + 5, b.body, b.n, &out);
         else if (strncmp(b.head, "shape ", 6) == 0)
             put_shape_of(b.head + 6, &b, &out);
+        else if (strncmp(b.head, "ws ", 3) == 0)
+            put_ws(b.head + 3, &b, &out);
         else if (strncmp(b.head, "wyoming", 7) == 0)
             put_wyoming(b.head[7] ? b.head + 8 : NULL, &b, &out);
         else
