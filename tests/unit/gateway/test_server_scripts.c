@@ -28,6 +28,7 @@
  * $wyoming in files is a free port.
  * $id in a request is the id with which the last answer began that has one, $item the first of the
  * last list.
+ * A body of @FILE is that file of the folder of test data; $long in it is a text of 70,000 letters.
  * What differs from run to run is written as T.  SHOAL_GOLDEN=1 writes the answers into the scripts
  * of the source tree. */
 #include <setjmp.h>
@@ -58,6 +59,7 @@
 
 #define MAX_NODES 4u
 #define LONG_BYTES 100000u
+#define N_LONG 70000u /* letters: such a body is parsed by another thread */
 
 static char dir[64], last_id[128], last_item[128];
 static uint16_t wyoming_port;
@@ -78,7 +80,7 @@ static const struct script_differs differs[] = {
     {"\"merged\":|\"indexed\":|\"duplicates\":", "[0-9]+",
      ""}, /* readings of one millisecond; how far it is */
     {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
-    {"resp_|msg_|req_|fc_|call_|conv_", "[0-9a-f]{12,}", ""},
+    {"resp_|msg_|req_|fc_|call_|conv_|def_", "[0-9a-f]{12,}", ""},
     {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
     {"digest\":\"", "[a-z0-9_:]{12,}", "\""},
     {"version\":", "[a-z0-9_:\"]{4,}", ""}, /* null until the file is hashed */
@@ -154,6 +156,25 @@ static int send_one(const char *line, const char *type, const struct buf *body, 
     return status;
 }
 
+static void put_file(struct buf *out, const char *name)
+{
+    char path[512];
+    struct err e = {0};
+    snprintf(path, sizeof(path), "%s/%s", SHOAL_TEST_DATA, name);
+    if (file_read(path, out, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void put_body(struct buf *out, const char *text, size_t n)
+{
+    static char many[N_LONG + 1];
+    memset(many, 'x', N_LONG);
+    buf_put(out, text, n);
+    script_replace(out, "$id", last_id);
+    script_replace(out, "$long", many);
+    script_replace(out, "$/", SHOAL_TEST_DATA "/");
+}
+
 static int ask(const char *head, const char *text, size_t n, struct buf *out)
 {
     struct buf line, body;
@@ -164,9 +185,13 @@ static int ask(const char *head, const char *text, size_t n, struct buf *out)
     script_replace(&line, "$item", last_item);
     while (n > 0 && text[n - 1] == '\n')
         n--;
-    buf_put(&body, text, n);
-    script_replace(&body, "$id", last_id);
-    script_replace(&body, "$/", SHOAL_TEST_DATA "/");
+    if (n > 1 && text[0] == '@') {
+        char name[128];
+        snprintf(name, sizeof(name), "%.*s", (int)n - 1, text + 1);
+        put_file(&body, name);
+    } else {
+        put_body(&body, text, n);
+    }
     const int status = send_one(buf_str(&line), "application/json", &body, out);
     if (!memchr(buf_str(out), '\0', out->len)) {
         remember_id(buf_str(out));
@@ -214,15 +239,6 @@ static void put_shape_of(const char *head, const struct script_block *b, struct 
     buf_putc(out, '\n');
     cJSON_Delete(v);
     buf_fini(&body);
-}
-
-static void put_file(struct buf *out, const char *name)
-{
-    char path[512];
-    struct err e = {0};
-    snprintf(path, sizeof(path), "%s/%s", SHOAL_TEST_DATA, name);
-    if (file_read(path, out, &e) < 0)
-        fail_msg("%s", e.msg);
 }
 
 static int send_form(const char *head, const struct script_block *b, struct buf *out)
