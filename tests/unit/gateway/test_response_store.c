@@ -251,6 +251,76 @@ static void test_a_text_with_nul_stays_whole(void **state)
     }
 }
 
+/* A line with one part changed; whether it is still an entry. */
+static bool reads(const char *from, const char *to)
+{
+    const struct response_entry one = entry("resp_1", "app", "{}");
+    struct response_entry got;
+    struct arena a;
+    struct buf line, changed;
+    int64_t until;
+    arena_init(&a, 1 << 16);
+    buf_init(&line, 1 << 16);
+    buf_init(&changed, 1 << 16);
+    response_file_put(&line, &one, 1000);
+    const char *at = strstr(buf_str(&line), from);
+    assert_non_null(at);
+    buf_put(&changed, line.data, (size_t)(at - line.data));
+    buf_printf(&changed, "%s%s", to, at + strlen(from));
+    const bool good = response_file_read(&got, &until, changed.data, changed.len - 1, &a);
+    buf_fini(&line);
+    buf_fini(&changed);
+    arena_fini(&a);
+    return good;
+}
+
+static void test_damaged_lines(void **state)
+{
+    static char long_id[RESPONSE_STORE_ID_BYTES + 8];
+    static const char *const bad[][2] = {
+        {"\"id\":\"resp_1\"", "\"id\":1"},
+        {"\"owner\":\"app\"", "\"owner\":null"},
+        {"\"until\":1000", "\"until\":0"},
+        {"\"until\":1000", "\"until\":1e12"},
+        {"\"until\":1000", "\"until\":\"x\""},
+        {"\"input\":1", "\"input\":-1"},
+        {"\"input\":1", "\"input\":2"}, /* no message would be the answer */
+        {"\"input\":1", "\"input\":3"},
+        {"\"input\":1", "\"input\":true"},
+        {"\"json\":\"{}\"", "\"json\":5"},
+        {"\"json\":\"{}\"", "\"json\":[\"a\"]"},
+        {"\"json\":\"{}\"", "\"json\":[\"a\",5]"},
+        {"\"role\":\"tool\"", "\"role\":\"root\""},
+        {"\"role\":\"tool\"", "\"role\":5"},
+        {"\"content\":\"hello\"", "\"content\":5"},
+        {"\"id\":\"call_1\"", "\"id\":5"},
+        {"\"name\":\"stop\"", "\"name\":5"},
+        {"\"arguments\":\"{}\"", "\"arguments\":{}"},
+        {"{\"id\":\"resp_1\"", "[{\"id\":\"resp_1\""},
+    };
+    static const char *const good[][2] = {
+        {"\"until\":1000", "\"until\":999999999999"},
+        {"\"input\":1", "\"input\":0"},
+        {"\"json\":\"{}\"", "\"json\":[\"a\",\"b\"]"},
+        {"\"role\":\"tool\"", "\"role\":\"developer\""},
+        {"\"owner\":\"app\"", "\"owner\":\"\""},
+    };
+    char to[RESPONSE_STORE_ID_BYTES + 16];
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (reads(bad[i][0], bad[i][1]))
+            fail_msg("%s is accepted", bad[i][1]);
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        if (!reads(good[i][0], good[i][1]))
+            fail_msg("%s is refused", good[i][1]);
+    memset(long_id, 'x', RESPONSE_STORE_ID_BYTES);
+    for (size_t n = RESPONSE_STORE_ID_BYTES - 1; n <= RESPONSE_STORE_ID_BYTES; n++) {
+        snprintf(to, sizeof(to), "\"%.*s\"", (int)n, long_id);
+        assert_int_equal(reads("\"resp_1\"", to), n < RESPONSE_STORE_ID_BYTES);
+        assert_int_equal(reads("\"app\"", to), n < RESPONSE_STORE_ID_BYTES);
+    }
+}
+
 static void test_a_second_one_replaces_the_first(void **state)
 {
     struct response_store *s = make(1 << 20);
@@ -460,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_without_memory_nothing_is_kept),
         cmocka_unit_test(test_a_file_keeps_them),
         cmocka_unit_test(test_a_text_with_nul_stays_whole),
+        cmocka_unit_test(test_damaged_lines),
         cmocka_unit_test(test_a_second_one_replaces_the_first),
         cmocka_unit_test(test_an_older_one_may_stay_longer),
         cmocka_unit_test(test_a_failed_write_is_repeated),
