@@ -235,6 +235,34 @@ static void test_folders_of_models(void **state)
     assert_int_equal(system(text), 0);
 }
 
+/* Requests are searched for personal data if anything in the file asks for it. */
+static void test_who_is_private(void **state)
+{
+    static const struct {
+        const char *text;
+        bool want;
+    } rows[] = {
+        {"threads: 1", false},
+        {"privacy: {action: none}", false},
+        {"privacy: {action: mask}", true},
+        {"routes: [{name: r}]", false},
+        {"routes: [{name: r, privacy: {action: none}}]", false},
+        {"routes: [{name: q}, {name: r, privacy: {action: mask}}]", true},
+        {"routes: [{name: r, privacy: {action: mask}}, {name: q}]", true},
+        {"privacy: {action: mask}\nroutes: [{name: r, privacy: {action: none}}]", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < N(rows); i++) {
+        struct config *c = make();
+        struct err e = {0};
+        if (config_parse(c, rows[i].text, strlen(rows[i].text), "f", &e) < 0)
+            fail_msg("%s", e.msg);
+        if (c->router.private != rows[i].want)
+            fail_msg("%s", rows[i].text);
+        config_unref(c);
+    }
+}
+
 static const struct config_key *key_of(const char *path)
 {
     for (size_t i = 0; i < config_n_keys; i++)
@@ -279,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_who_may_change_a_shoal),
         cmocka_unit_test(test_folders_of_models),
+        cmocka_unit_test(test_who_is_private),
         cmocka_unit_test(test_keys_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
