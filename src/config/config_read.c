@@ -114,8 +114,8 @@ static enum yaml_in_kind kind_of(enum config_type t)
         return YAML_IN_U32;
     case CONFIG_I32:
         return YAML_IN_I32;
-    case CONFIG_NUM:
-        return YAML_IN_NUM;
+    case CONFIG_NUM: /* its row has the range */
+        return YAML_IN_SIGNED;
     case CONFIG_SHARE:
         return YAML_IN_SHARE;
     case CONFIG_BOOL:

@@ -2,6 +2,7 @@
 #include "wire/yaml_in.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,12 +171,12 @@ static int unknown_unit(struct yaml_in *r, yaml_node_t *v, const char *key, cons
 }
 
 static int read_number(struct yaml_in *r, yaml_node_t *v, const char *key, const struct unit *units,
-                       double max, double *out)
+                       double min, double max, double *out)
 {
     const char *text = yaml_in_scalar(v);
     char *end = NULL;
     double d = text ? strtod(text, &end) : 0;
-    if (!text || end == text)
+    if (!text || end == text || !isfinite(d))
         return yaml_in_fail(r, v, "%s must be a number, not '%.40s'", key,
                             text ? text : "a list or map");
     while (*end == ' ')
@@ -186,8 +187,9 @@ static int read_number(struct yaml_in *r, yaml_node_t *v, const char *key, const
     if (!u->name)
         return unknown_unit(r, v, key, end, units);
     d *= u->factor;
-    if (!(d >= 0) || d > max)
-        return yaml_in_fail(r, v, "%s is %.40s, it must be from 0 to %.15g", key, text, max);
+    if (!(d >= min && d <= max))
+        return yaml_in_fail(r, v, "%s is %.40s, it must be from %.15g to %.15g", key, text, min,
+                            max);
     *out = d;
     return 0;
 }
@@ -285,17 +287,17 @@ int yaml_in_value(struct yaml_in *r, const struct yaml_in_key *k, yaml_node_t *v
     int rc;
     switch (k->kind) {
     case YAML_IN_BYTES:
-        rc = read_number(r, v, k->name, bytes, 0x1p50, &d);
+        rc = read_number(r, v, k->name, bytes, 0, 0x1p50, &d);
         *(size_t *)at = (size_t)d;
         return rc;
     case YAML_IN_BYTES_PER:
-        return read_number(r, v, k->name, bytes_per, 0x1p50, at);
+        return read_number(r, v, k->name, bytes_per, 0, 0x1p50, at);
     case YAML_IN_MS:
-        rc = read_number(r, v, k->name, times, 2147483647.0, &d);
+        rc = read_number(r, v, k->name, times, 0, 2147483647.0, &d);
         *(uint32_t *)at = (uint32_t)d;
         return rc;
     case YAML_IN_U32:
-        rc = read_number(r, v, k->name, plain, 2147483647.0, &d);
+        rc = read_number(r, v, k->name, plain, 0, 2147483647.0, &d);
         if (rc == 0 && d != floor(d))
             return yaml_in_fail(r, v, "%s must be a whole number", k->name);
         *(uint32_t *)at = (uint32_t)d;
@@ -310,11 +312,13 @@ int yaml_in_value(struct yaml_in *r, const struct yaml_in_key *k, yaml_node_t *v
         return 0;
     }
     case YAML_IN_NUM:
-        return read_number(r, v, k->name, plain, 1e9, at);
+        return read_number(r, v, k->name, plain, 0, 1e9, at);
+    case YAML_IN_SIGNED:
+        return read_number(r, v, k->name, plain, -DBL_MAX, DBL_MAX, at);
     case YAML_IN_RATE:
-        return read_number(r, v, k->name, rates, 1e9, at);
+        return read_number(r, v, k->name, rates, 0, 1e9, at);
     case YAML_IN_SHARE:
-        return read_number(r, v, k->name, shares, 1, at);
+        return read_number(r, v, k->name, shares, 0, 1, at);
     case YAML_IN_BOOL:
         return read_bool(r, v, k->name, at);
     case YAML_IN_STR:

@@ -23,6 +23,7 @@ enum yaml_in_kind {
     YAML_IN_U32,
     YAML_IN_I32,    /* -1000 to 1000 */
     YAML_IN_NUM,    /* double, not negative */
+    YAML_IN_SIGNED, /* double, finite */
     YAML_IN_RATE,   /* double, per second: "5/s", "30/m" */
     YAML_IN_SHARE,  /* double from 0 to 1: "0.2", "20%" */
     YAML_IN_BOOL,   /* true, yes, false, no */

@@ -223,6 +223,191 @@ static void test_messages_say_what_is_wrong(void **state)
     request_destroy(r);
 }
 
+/* As read_one, of a message that is written first. */
+static int read_message(const char *method, const ProtobufCMessage *m, struct request *r,
+                        struct fields_error *e)
+{
+    static uint8_t bytes[4096];
+    const size_t n = protobuf_c_message_get_packed_size(m);
+    assert_true(n <= sizeof(bytes));
+    protobuf_c_message_pack(m, bytes);
+    request_reset(r);
+    *e = (struct fields_error){{0}, {0}, NULL};
+    return read_one(method, bytes, n, r, e);
+}
+
+static void test_constraints_of_messages(void **state)
+{
+    char *texts[] = {"yes", "no \"way\""};
+    Shoal__V1__Choices none = SHOAL__V1__CHOICES__INIT, two = none;
+    Shoal__V1__GenerateRequest m = SHOAL__V1__GENERATE_REQUEST__INIT;
+    struct request *r = request_create();
+    const struct request_constraint *c = &r->generate.constraint;
+    struct fields_error e;
+    (void)state;
+    m.prompt = "x";
+    assert_int_equal(read_message("Generate", &m.base, r, &e), 0);
+    assert_int_equal(c->kind, SHOAL_CONSTRAINT_NONE);
+    m.constraint_case = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_JSON_OBJECT;
+    for (int on = 0; on < 2; on++) {
+        m.json_object = on;
+        assert_int_equal(read_message("Generate", &m.base, r, &e), 0);
+        assert_int_equal(c->kind, on ? SHOAL_CONSTRAINT_JSON : SHOAL_CONSTRAINT_NONE);
+    }
+    const struct {
+        Shoal__V1__GenerateRequest__ConstraintCase of;
+        enum shoal_constraint want;
+        char *text, **at;
+    } rows[] = {
+        {SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_JSON_SCHEMA, SHOAL_CONSTRAINT_SCHEMA, "{}",
+         &m.json_schema},
+        {SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_GRAMMAR, SHOAL_CONSTRAINT_GBNF, "root ::= \"a\"",
+         &m.grammar},
+        {SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_REGEX, SHOAL_CONSTRAINT_REGEX, "a+", &m.regex},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        m.constraint_case = rows[i].of;
+        *rows[i].at = rows[i].text;
+        assert_int_equal(read_message("Generate", &m.base, r, &e), 0);
+        assert_int_equal(c->kind, rows[i].want);
+        assert_string_equal(c->text, rows[i].text);
+        assert_int_equal(c->text_bytes, strlen(rows[i].text));
+    }
+    m.constraint_case = SHOAL__V1__GENERATE_REQUEST__CONSTRAINT_CHOICE;
+    m.choice = &none;
+    assert_int_equal(read_message("Generate", &m.base, r, &e), SHOAL_EINVAL);
+    assert_string_equal(e.param, "choice");
+    two.n_texts = 2;
+    two.texts = texts;
+    m.choice = &two;
+    assert_int_equal(read_message("Generate", &m.base, r, &e), 0);
+    assert_int_equal(c->kind, SHOAL_CONSTRAINT_CHOICE);
+    assert_string_equal(c->text, "[\"yes\",\"no \\\"way\\\"\"]");
+    assert_int_equal(c->text_bytes, strlen(c->text));
+    request_destroy(r);
+}
+
+static void test_tools_of_messages(void **state)
+{
+    Shoal__V1__Tool f = SHOAL__V1__TOOL__INIT, g = f;
+    Shoal__V1__Tool *tools[] = {&f, &g};
+    Shoal__V1__ToolCall call = SHOAL__V1__TOOL_CALL__INIT, *calls[] = {&call};
+    Shoal__V1__Message said = SHOAL__V1__MESSAGE__INIT, result = said;
+    Shoal__V1__Message *messages[] = {&said, &result};
+    Shoal__V1__GenerateRequest m = SHOAL__V1__GENERATE_REQUEST__INIT;
+    struct request *r = request_create();
+    const struct chat *c = &r->generate.chat;
+    struct fields_error e;
+    (void)state;
+    f.name = "f";
+    f.description = "does";
+    f.parameters = "{\"type\":\"object\"}";
+    f.strict = true;
+    g.name = "g";
+    call.id = "1";
+    call.name = "f";
+    said.role = "assistant";
+    said.n_tool_calls = 1;
+    said.tool_calls = calls;
+    result.role = "tool";
+    result.content = "done";
+    result.tool_call_id = "1";
+    m.n_messages = m.n_tools = 2;
+    m.messages = messages;
+    m.tools = tools;
+    m.single_tool_call = true;
+    assert_int_equal(read_message("Generate", &m.base, r, &e), 0);
+    assert_int_equal(c->n_tools, 2);
+    assert_string_equal(c->tools[0].name, "f");
+    assert_string_equal(c->tools[0].description, "does");
+    assert_true(c->tools[0].strict && !c->tools[1].strict && c->one_call);
+    assert_int_equal(c->messages[0].n_calls, 1);
+    assert_string_equal(c->messages[0].calls[0].id, "1");
+    assert_string_equal(c->messages[0].calls[0].name, "f");
+    assert_string_equal(c->messages[0].calls[0].arguments, "{}"); /* there are none */
+    assert_string_equal(c->messages[1].call_id, "1");
+    assert_null(c->messages[0].call_id);
+    /* contents, descriptions, parameters and arguments count */
+    assert_int_equal(r->input_bytes, strlen("done") + strlen("does") + strlen(f.parameters) + 2);
+    call.arguments = "{\"a\": 1}";
+    assert_int_equal(read_message("Generate", &m.base, r, &e), 0);
+    assert_string_equal(c->messages[0].calls[0].arguments, call.arguments);
+    assert_int_equal(c->messages[0].calls[0].arguments_bytes, strlen(call.arguments));
+    const struct {
+        char *choice;
+        int rc;
+        enum chat_tool_choice want;
+        uint32_t tool;
+    } rows[] = {
+        {"auto", 0, CHAT_TOOLS_AUTO, 0},      {"none", 0, CHAT_TOOLS_NONE, 0},
+        {"required", 0, CHAT_TOOLS_REQUIRED, 0},  {"function:g", 0, CHAT_TOOLS_ONE, 1},
+        {"function:f", 0, CHAT_TOOLS_ONE, 0}, {"function:h", SHOAL_EINVAL, 0, 0},
+        {"function", SHOAL_EINVAL, 0, 0},     {"maybe", SHOAL_EINVAL, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        m.tool_choice = rows[i].choice;
+        assert_int_equal(read_message("Generate", &m.base, r, &e), rows[i].rc);
+        if (rows[i].rc < 0) {
+            assert_string_equal(e.param, "tool_choice");
+            continue;
+        }
+        assert_int_equal(c->tool_choice, rows[i].want);
+        assert_int_equal(c->tool, rows[i].tool);
+    }
+    m.tool_choice = "";
+    call.arguments = "[1]";
+    assert_int_equal(read_message("Generate", &m.base, r, &e), SHOAL_EINVAL);
+    assert_string_equal(e.param, "messages");
+    call.arguments = "";
+    f.parameters = "{";
+    assert_int_equal(read_message("Generate", &m.base, r, &e), SHOAL_EINVAL);
+    assert_string_equal(e.param, "tools");
+    f.parameters = "";
+    g.name = "f";
+    assert_int_equal(read_message("Generate", &m.base, r, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "two tools"));
+    request_destroy(r);
+}
+
+/* Rows of a stream keep their order: they are one input. */
+static void test_rows_of_messages(void **state)
+{
+    double first[] = {1, 2}, second[] = {3, 4}, inf[] = {INFINITY, -INFINITY};
+    Shoal__V1__Row a = SHOAL__V1__ROW__INIT, b = a, *list[] = {&a, &b};
+    Shoal__V1__ScoreRequest m = SHOAL__V1__SCORE_REQUEST__INIT;
+    struct request *r = request_create();
+    struct fields_error e;
+    (void)state;
+    a.n_values = b.n_values = 2;
+    a.values = first;
+    b.values = second;
+    m.n_input = 2;
+    m.input = list;
+    assert_int_equal(read_message("Score", &m.base, r, &e), 0);
+    assert_int_equal(r->infer.n_inputs, 2);
+    assert_int_equal(r->infer.n_columns, 0);
+    assert_null(r->infer.stream);
+    assert_true(r->infer.inputs[1].values[1] == 4);
+    assert_int_equal(r->input_bytes, 4 * sizeof(double));
+    m.stream = "s";
+    assert_int_equal(read_message("Score", &m.base, r, &e), 0);
+    assert_int_equal(r->infer.n_inputs, 1);
+    assert_int_equal(r->infer.n_columns, 2);
+    assert_int_equal(r->infer.inputs[0].n_values, 4);
+    assert_string_equal(r->infer.stream, "s");
+    for (int i = 0; i < 4; i++)
+        assert_true(r->infer.inputs[0].values[i] == i + 1);
+    b.n_values = 1;
+    assert_int_equal(read_message("Score", &m.base, r, &e), SHOAL_EINVAL);
+    assert_string_equal(e.msg, "the rows of 'input' differ in length");
+    m.stream = "";
+    assert_int_equal(read_message("Score", &m.base, r, &e), 0); /* each is judged for itself */
+    a.values = inf;
+    assert_int_equal(read_message("Score", &m.base, r, &e), 0);
+    assert_true(isnan(r->infer.inputs[0].values[0]) && isnan(r->infer.inputs[0].values[1]));
+    request_destroy(r);
+}
+
 /* A message of many small fields would take far more memory than its bytes. */
 static void test_fields_of_a_message_are_bounded(void **state)
 {
@@ -767,6 +952,9 @@ int main(void)
         cmocka_unit_test(test_gzip_is_bounded_and_only_where_it_helps),
         cmocka_unit_test(test_messages_become_requests),
         cmocka_unit_test(test_messages_say_what_is_wrong),
+        cmocka_unit_test(test_constraints_of_messages),
+        cmocka_unit_test(test_tools_of_messages),
+        cmocka_unit_test(test_rows_of_messages),
         cmocka_unit_test(test_fields_of_a_message_are_bounded),
         cmocka_unit_test(test_a_token_is_a_message),
         cmocka_unit_test(test_statuses_of_http),

@@ -19,11 +19,16 @@
  *     == wyoming [TYPE]         events to the server's port for Wyoming, a line each; behind one, a
  *                               sound of the folder of test data as its payload; its events until
  *                               one of the type, or the answer to a ping that is sent last
+ *     == ws PATH [HEADERS]      a WebSocket: a line is a message; "sound FILE" sends a sound of the
+ *                               folder of test data, "append FILE" one as an event of the realtime
+ *                               API, "wait TEXT" takes messages until one has the text; at the end
+ *                               the connection is closed.  Pieces of an answer are shown as one
  *     == out                    the status of the answer and its body; of sounds and other long
  *                               ones the size and a hash
  * $wyoming in files is a free port.
  * $id in a request is the id with which the last answer began that has one, $item the first of the
  * last list.
+ * A body of @FILE is that file of the folder of test data; $long in it is a text of 70,000 letters.
  * What differs from run to run is written as T.  SHOAL_GOLDEN=1 writes the answers into the scripts
  * of the source tree. */
 #include <setjmp.h>
@@ -39,7 +44,9 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <openssl/evp.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "config/config.h"
@@ -48,10 +55,13 @@
 #include "support/mqtt_broker.h"
 #include "support/script.h"
 #include "support/watchdog.h"
+#include "support/ws_peer.h"
 #include "wire/wyoming.h"
 
 #define MAX_NODES 4u
+#define PATIENCE_NS 180000000000u
 #define LONG_BYTES 100000u
+#define N_LONG 70000u /* letters: such a body is parsed by another thread */
 
 static char dir[64], last_id[128], last_item[128];
 static uint16_t wyoming_port;
@@ -72,7 +82,7 @@ static const struct script_differs differs[] = {
     {"\"merged\":|\"indexed\":|\"duplicates\":", "[0-9]+",
      ""}, /* readings of one millisecond; how far it is */
     {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
-    {"resp_|msg_|req_|fc_|call_|conv_", "[0-9a-f]{12,}", ""},
+    {"resp_|msg_|req_|fc_|call_|conv_|def_", "[0-9a-f]{12,}", ""},
     {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
     {"digest\":\"", "[a-z0-9_:]{12,}", "\""},
     {"version\":", "[a-z0-9_:\"]{4,}", ""}, /* null until the file is hashed */
@@ -148,6 +158,25 @@ static int send_one(const char *line, const char *type, const struct buf *body, 
     return status;
 }
 
+static void put_file(struct buf *out, const char *name)
+{
+    char path[512];
+    struct err e = {0};
+    snprintf(path, sizeof(path), "%s/%s", SHOAL_TEST_DATA, name);
+    if (file_read(path, out, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+static void put_body(struct buf *out, const char *text, size_t n)
+{
+    static char many[N_LONG + 1];
+    memset(many, 'x', N_LONG);
+    buf_put(out, text, n);
+    script_replace(out, "$id", last_id);
+    script_replace(out, "$long", many);
+    script_replace(out, "$/", SHOAL_TEST_DATA "/");
+}
+
 static int ask(const char *head, const char *text, size_t n, struct buf *out)
 {
     struct buf line, body;
@@ -158,9 +187,13 @@ static int ask(const char *head, const char *text, size_t n, struct buf *out)
     script_replace(&line, "$item", last_item);
     while (n > 0 && text[n - 1] == '\n')
         n--;
-    buf_put(&body, text, n);
-    script_replace(&body, "$id", last_id);
-    script_replace(&body, "$/", SHOAL_TEST_DATA "/");
+    if (n > 1 && text[0] == '@') {
+        char name[128];
+        snprintf(name, sizeof(name), "%.*s", (int)n - 1, text + 1);
+        put_file(&body, name);
+    } else {
+        put_body(&body, text, n);
+    }
     const int status = send_one(buf_str(&line), "application/json", &body, out);
     if (!memchr(buf_str(out), '\0', out->len)) {
         remember_id(buf_str(out));
@@ -208,15 +241,6 @@ static void put_shape_of(const char *head, const struct script_block *b, struct 
     buf_putc(out, '\n');
     cJSON_Delete(v);
     buf_fini(&body);
-}
-
-static void put_file(struct buf *out, const char *name)
-{
-    char path[512];
-    struct err e = {0};
-    snprintf(path, sizeof(path), "%s/%s", SHOAL_TEST_DATA, name);
-    if (file_read(path, out, &e) < 0)
-        fail_msg("%s", e.msg);
 }
 
 static int send_form(const char *head, const struct script_block *b, struct buf *out)
@@ -329,6 +353,131 @@ static void put_wyoming(const char *last, const struct script_block *b, struct b
     script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
 }
 
+/* ---- WebSockets ---- */
+
+struct heard {
+    struct ws_peer peer;
+    struct buf *out;
+    struct buf pieces; /* of an answer, whose sizes differ from run to run */
+    char type[96];     /* theirs; "": sound */
+    bool closed;
+};
+
+static void put_pieces(struct heard *h)
+{
+    if (h->pieces.len > 1000)
+        buf_printf(h->out, "%s: %zu bytes, %08x\n", h->type, h->pieces.len,
+                   (unsigned)hash_bytes(h->pieces.data, h->pieces.len, 0));
+    else if (h->pieces.len > 0)
+        buf_printf(h->out, "%s: %s\n", h->type, buf_str(&h->pieces));
+    buf_clear(&h->pieces);
+}
+
+static void take_piece(struct heard *h, const char *type, const char *p, size_t n)
+{
+    if (strcmp(type, h->type) != 0)
+        put_pieces(h);
+    snprintf(h->type, sizeof(h->type), "%s", type);
+    buf_put(&h->pieces, p, n);
+}
+
+/* One message; whether it has the text. */
+static bool hear_one(struct heard *h, const char *want)
+{
+    const char *p;
+    size_t n;
+    const uint8_t opcode = ws_peer_hear(&h->peer, &p, &n);
+    if (opcode == 2) {
+        take_piece(h, "sound", p, n);
+        return false;
+    }
+    if (opcode == 8) {
+        put_pieces(h);
+        buf_printf(h->out, "closed %d\n", n >= 2 ? (uint8_t)p[0] << 8 | (uint8_t)p[1] : 0);
+        h->closed = true;
+        return true;
+    }
+    cJSON *j = cJSON_ParseWithLength(p, n);
+    const char *type = cJSON_GetStringValue(cJSON_GetObjectItem(j, "type"));
+    const char *delta = cJSON_GetStringValue(cJSON_GetObjectItem(j, "delta"));
+    if (type && delta)
+        take_piece(h, type, delta, strlen(delta));
+    else if (!type || strcmp(type, "partial") != 0) { /* how often somebody listens is by chance */
+        put_pieces(h);
+        buf_printf(h->out, "%.*s\n", (int)n, p);
+    }
+    cJSON_Delete(j);
+    return want && memmem(p, n, want, strlen(want));
+}
+
+static void say_line(struct heard *h, const char *line)
+{
+    struct buf sound, event;
+    if (strncmp(line, "wait ", 5) == 0) {
+        while (!h->closed && !hear_one(h, line + 5))
+            ;
+        return;
+    }
+    const bool append = strncmp(line, "append ", 7) == 0;
+    if (!append && strncmp(line, "sound ", 6) != 0) {
+        ws_peer_say(&h->peer, 1, line, strlen(line));
+        return;
+    }
+    buf_init(&sound, 1 << 24);
+    put_file(&sound, strchr(line, ' ') + 1);
+    for (size_t at = 44; at < sound.len; at += 8192) {
+        const size_t n = sound.len - at < 8192 ? sound.len - at : 8192;
+        buf_init(&event, 1 << 20);
+        buf_puts(&event, "{\"type\":\"input_audio_buffer.append\",\"audio\":\"");
+        char *room = buf_room(&event, 4 * n);
+        if (append) {
+            buf_used(&event,
+                     (size_t)EVP_EncodeBlock((unsigned char *)room,
+                                             (const unsigned char *)sound.data + at, (int)n));
+            buf_puts(&event, "\"}");
+        }
+        ws_peer_say(&h->peer, append ? 1 : 2, append ? event.data : sound.data + at,
+                    append ? event.len : n);
+        buf_fini(&event);
+    }
+    buf_fini(&sound);
+}
+
+static void put_ws(const char *head, const struct script_block *b, struct buf *out)
+{
+    static const struct script_differs own[] = {
+        {"event_|item_|sess_|resp_|call_|rt_", "[0-9a-f]{8,}", ""},
+        {"_ms\":|at_s\":|end\":|start\":|confidence\":|hearings\":", "[0-9.]+", ""}};
+    struct heard h = {.out = out};
+    struct buf headers;
+    char path[256], line[1024];
+    const size_t n = strcspn(head, " ");
+    snprintf(path, sizeof(path), "%.*s", (int)n, head);
+    buf_init(&headers, 1024);
+    buf_puts(&headers, head[n] ? head + n + 1 : "");
+    script_replace(&headers, "; ", "\r\n");
+    if (headers.len > 0)
+        buf_puts(&headers, "\r\n");
+    buf_init(out, 1 << 20);
+    buf_init(&h.pieces, 1 << 24);
+    const int status = ws_peer_open(&h.peer, path, buf_str(&headers));
+    buf_printf(out, "%d\n", status);
+    h.closed = status != 101;
+    for (const char *p = b->body; !h.closed && p < b->body + b->n; p += strcspn(p, "\n") + 1) {
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(p, "\n"), p);
+        say_line(&h, line);
+    }
+    if (!h.closed)
+        ws_peer_say(&h.peer, 8, "\x03\xe8", 2);
+    while (!h.closed)
+        hear_one(&h, NULL);
+    ws_peer_close(&h.peer);
+    buf_fini(&h.pieces);
+    buf_fini(&headers);
+    script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
+    script_hide(out, own, sizeof(own) / sizeof(own[0]));
+}
+
 static uint16_t free_port(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -434,9 +583,10 @@ static void answer(const char *head, const struct script_block *b, struct buf *o
         *at = '\0';
     }
     int status = form ? send_form(head + 5, b, &body) : ask(until, b->body, b->n, &body);
-    for (int i = 0; waits && !strstr(buf_str(&body), want); i++) {
-        if (i == 60000)
-            fail_msg("%s: after a minute still %s", head, buf_str(&body));
+    const uint64_t late = clock_ns() + PATIENCE_NS;
+    while (waits && !strstr(buf_str(&body), want)) {
+        if (clock_ns() > late)
+            fail_msg("%s: after minutes still %s", head, buf_str(&body));
         usleep(1000);
         buf_fini(&body);
         status = ask(until, b->body, b->n, &body);
@@ -568,6 +718,8 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             put_head(b.head + 5, b.body, b.n, &out);
         else if (strncmp(b.head, "shape ", 6) == 0)
             put_shape_of(b.head + 6, &b, &out);
+        else if (strncmp(b.head, "ws ", 3) == 0)
+            put_ws(b.head + 3, &b, &out);
         else if (strncmp(b.head, "wyoming", 7) == 0)
             put_wyoming(b.head[7] ? b.head + 8 : NULL, &b, &out);
         else
@@ -595,15 +747,20 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
     return n_wrong;
 }
 
+static const char *script = "*"; /* all of them */
+
 static void test_scripts(void **state)
 {
+    char pattern[512];
     (void)state;
-    script_run_all(SHOAL_TEST_DATA "/server/*.txt", dir, run_script);
+    snprintf(pattern, sizeof(pattern), SHOAL_TEST_DATA "/server/%s.txt", script);
+    script_run_all(pattern, dir, run_script);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_scripts)};
+    script = argc > 1 ? argv[1] : script;
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     if (setenv("SHOAL_MODELS", SHOAL_TEST_DATA "/../../models", 1) != 0 ||
         setenv("SHOAL_CACHE_DIR", "", 1) != 0 || setenv("SHOAL_STORE", "store", 1) != 0 ||

@@ -100,7 +100,7 @@ static void test_errors_say_where(void **state)
         {"u32: 1.5\n", "f:1:6: u32 must be a whole number"},
         {"u32: x\n", "f:1:6: u32 must be a number, not 'x'"},
         {"u32: -1\n", "f:1:6: u32 is -1"},
-        {"num: nan\n", "f:1:6: num is nan"},
+        {"num: nan\n", "f:1:6: num must be a number, not 'nan'"},
         {"num: [1]\n", "f:1:6: num must be a number, not 'a list or map'"},
         {"num: 1 kg\n", "'kg' is not a unit here (known: none)"},
         {"ms: 1 d\n", "'d' is not a unit here (known: ms, s, m, h)"},

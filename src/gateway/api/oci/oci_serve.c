@@ -170,7 +170,7 @@ static void on_read(struct pool_task *t)
     if (!s->opened) {
         rc = s->name[0] ? find_manifest(s) : find_blob(s);
         s->at = s->from;
-        if (rc == 0 && s->from > s->bytes)
+        if (rc == 0 && s->ranged && s->from >= s->bytes)
             rc = err_set(&s->e, SHOAL_EINVAL, "the blob has only %" PRIu64 " bytes", s->bytes);
         s->opened = true;
     }
@@ -231,7 +231,7 @@ static void begin(struct served *s)
     size_t n = 2;
     if (s->ranged) {
         snprintf(range, sizeof(range), "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, s->from,
-                 s->bytes ? s->bytes - 1 : 0, s->bytes);
+                 s->bytes - 1, s->bytes);
         extra[n++] = (struct http_header){"content-range", range};
     }
     call_begin_sized(s->call, s->ranged ? 206 : 200, s->type, extra, n, s->bytes - s->from);

@@ -91,6 +91,7 @@ static void forget(struct response_store *s, struct kept *k)
     unref(k);
 }
 
+/* An older one may stay for longer: it came from a file of a server that keeps them so. */
 static void forget_old(struct response_store *s, uint64_t now_ns)
 {
     while (s->oldest && s->oldest->until_ns <= now_ns)
@@ -210,7 +211,7 @@ static struct kept *find(struct response_store *s, const char *id, const char *o
     struct kept *k = *bucket_of(s, id);
     while (k && (strcmp(k->entry.id, id) != 0 || strcmp(k->entry.owner, owner) != 0))
         k = k->next;
-    return k;
+    return k && k->until_ns > now_ns ? k : NULL;
 }
 
 static bool put_until(struct response_store *s, const struct response_entry *e, uint64_t now_ns,
@@ -337,7 +338,7 @@ static void write_lines(struct response_store *s, struct buf *out)
     const uint64_t now_ns = clock_ns();
     forget_old(s, now_ns);
     for (const struct kept *k = s->oldest; k; k = k->newer)
-        if (!k->entry.running)
+        if (!k->entry.running && k->until_ns > now_ns)
             response_file_put(out, &k->entry,
                               (int64_t)time(NULL) +
                                   (int64_t)((k->until_ns - now_ns) / 1000000000u));
@@ -361,13 +362,16 @@ static void *write_file(void *arg)
         if (dirty)
             write_lines(s, &lines);
         pthread_mutex_unlock(&s->lock);
-        if (dirty && (lines.rc < 0 || file_replace(s->path, buf_str(&lines), lines.len, &e) < 0))
+        const bool failed =
+            dirty && (lines.rc < 0 || file_replace(s->path, buf_str(&lines), lines.len, &e) < 0);
+        if (failed)
             log_warn("responses", "cannot write %s: %s", s->path,
                      lines.rc < 0 ? err_text(lines.rc) : e.msg);
         buf_fini(&lines);
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += APART_S;
         pthread_mutex_lock(&s->lock);
+        s->dirty |= failed; /* the disk may have room by the next round */
         while (!s->stop && pthread_cond_timedwait(&s->changed, &s->lock, &until) == 0)
             ; /* later changes are written in the next round */
         pthread_mutex_unlock(&s->lock);
