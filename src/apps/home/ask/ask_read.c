@@ -57,7 +57,7 @@ static void submit(struct ask_request *r)
     r->read_kept = f.kept;
     r->lines = arena_zalloc(&r->arena, sizeof(*r->lines));
     const int rc = !r->lines ? r->arena.rc
-                             : read_lines_choose(r->lines, &r->arena, r->ask->table, r->file,
+                             : read_lines_choose(r->lines, &r->arena, r->table, r->file,
                                                  &r->read_state, r->text);
     const struct shoal_infer_opts o = {.size = sizeof(o),
                                        .kind = SHOAL_KIND_CLASSIFY,
@@ -185,12 +185,12 @@ static bool is_overheard(const struct ask_request *r, const struct read_plan *pl
 /* Were the words heard too badly to act on them without asking? */
 static bool is_unclear(const struct ask_request *r)
 {
-    return r->heard > 0.0f && r->heard < r->ask->table->plans.heard;
+    return r->heard > 0.0f && r->heard < r->table->plans.heard;
 }
 
 static void say_unsure(struct ask_request *r)
 {
-    const struct home_template *t = &r->ask->table->say[HOME_SAY_UNSURE];
+    const struct home_template *t = &r->table->say[HOME_SAY_UNSURE];
     if (home_draft_reserve(&r->arena, &r->draft) && t->n > 0)
         r->draft.lines[r->draft.n_lines++] =
             (struct home_draft_line){.say = t->parts[0].text ? t->parts[0].text : ""};
@@ -261,7 +261,7 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
         return false;
     }
     struct read_work x = {.a = &r->arena,
-                          .t = r->ask->table,
+                          .t = r->table,
                           .here = here,
                           .now = &r->now,
                           .lines = r->lines,
@@ -285,14 +285,14 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
     const bool answers = r->read_state.pending != NULL; /* may be any words */
     const float strange =
         acts && !answers ? read_cover_strange(&r->arena, x.t, r->file, r->lines, &plan) : 0.0f;
-    if (acts && (p < r->ask->table->plans.ask_p || strange > MAX_STRANGE)) {
+    if (acts && (p < r->table->plans.ask_p || strange > MAX_STRANGE)) {
         say_unsure(r); /* not sure enough even to offer it */
         return false;
     }
     const bool whole = !acts || (!is_unclear(r) && strange < SOME_STRANGE &&
                                  !(plan.n == 1 && read_cover_asks(&r->arena, x.t, r->lines)) &&
                                  read_cover_all(&r->arena, r->lines, &plan));
-    const char *left = acts ? read_cover_left(&r->arena, r->ask->table, r->lines, &plan) : NULL;
+    const char *left = acts ? read_cover_left(&r->arena, r->table, r->lines, &plan) : NULL;
     x.p = whole ? p : 0.0f;
     x.draft = &r->draft;
     if (left && !whole) /* in front of the question */

@@ -392,6 +392,7 @@ enum home_var { /* names in the templates of lines and answers; slots follow */
 
 struct home_table {
     const char *name, *language;
+    struct home_table *next;    /* the same in another language; owned; NULL: no more */
     const char *reader, *reply; /* names of the models; reply NULL: the program says it all */
 
     struct home_stop stop;
@@ -459,7 +460,12 @@ struct home_table {
 SHOAL_MUST_CHECK int home_table_open(struct home_table **out, const char *path, struct err *e);
 SHOAL_MUST_CHECK int home_table_parse(struct home_table **out, const char *json, size_t n,
                                       struct err *e);
+/* Closes those of other languages, too. NULL is fine. */
 void home_table_close(struct home_table *t);
+/* Takes a table of another language, to be found by home_table_in. */
+void home_table_add(struct home_table *t, struct home_table *other);
+/* The table of a language, "de" or "de-AT"; NULL language: this one. NULL: there is none. */
+const struct home_table *home_table_in(const struct home_table *t, const char *language);
 
 /* NULL: not in the table. */
 const struct home_slot *home_table_slot(const struct home_table *t, const char *name);
