@@ -74,6 +74,8 @@ static void advance(struct ask_request *r)
     ask_request_drop_task(r);
     if (r->stage == ASK_STAGE_READ) {
         ask_request_step(r, "read", "reader");
+        if (r->code == 0 && ask_read_again(r))
+            return;
         if (r->code == 0) {
             ask_decide_read(r);
             ask_decide_carry(r);

@@ -282,7 +282,8 @@ static struct scheduling *find_wishes(struct ask_request *r, const struct gate *
     const struct home_carry_now now = {.ms = (int64_t)r->now_s * 1000,
                                        .said = r->confirmed ? "" : r->text,
                                        .by = r->owner,
-                                       .confirmed = r->confirmed};
+                                       .confirmed = r->confirmed,
+                                       .later = home_things_later(r->ask->things)};
     r->n_later = home_carry_schedule(&r->arena, g, &r->draft, &now, &r->later);
     struct scheduling *list = arena_zalloc_n(&r->arena, (size_t)r->n_later + 1, sizeof(*list));
     *n = 0;
@@ -297,6 +298,8 @@ static void schedule(struct home_later *l, struct scheduling *s)
     const struct home_carry_later *w = s->wish;
     if (w->kind == HOME_CARRY_CANCEL)
         home_later_cancel(l, w->id, on_scheduled, s);
+    else if (w->kind == HOME_CARRY_TURN)
+        home_later_replace(l, w->id, &w->entry, on_scheduled, s);
     else if (w->entry.action && strlen(w->entry.what) <= HOME_LATER_MAX_TEXT &&
              strlen(w->entry.said) <= HOME_LATER_MAX_TEXT)
         home_later_add(l, &w->entry, on_scheduled, s);

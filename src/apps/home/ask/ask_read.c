@@ -54,6 +54,8 @@ static void submit(struct ask_request *r)
         (struct read_lines_state){.here = room_named(r->file, r->room),
                                   .last = f.last,
                                   .pending = is_answerable(r, f.pending) ? f.pending : NULL};
+    if (r->answer)
+        r->read_state.pending = NULL;
     r->read_kept = f.kept;
     r->lines = arena_zalloc(&r->arena, sizeof(*r->lines));
     const int rc = !r->lines ? r->arena.rc
@@ -92,6 +94,97 @@ void ask_read_start(struct ask_request *r)
     atomic_store_explicit(&r->pending, 2, memory_order_relaxed);
     submit(r);
     ask_request_part_done(r);
+}
+
+/* ---- answers that are none ---------------------------------------------------------------------
+ */
+
+struct ask_answer { /* the text as an answer */
+    const char *pending;
+    struct read_lines *lines;
+    uint32_t n;
+    char readings[sizeof(((struct ask_request *)0)->readings)];
+};
+
+static bool is_verb(const char *verb, const char *const *list)
+{
+    while (*list && strcmp(*list, verb) != 0)
+        list++;
+    return *list != NULL;
+}
+
+/* The first reading that is a plan; NULL: none. */
+static const struct read_plan_act *best_act(const struct ask_request *r, struct read_plan *plan,
+                                            float *p)
+{
+    for (uint32_t i = 0; i < r->n_readings; i++)
+        if (read_plan_of(plan, r->readings[i].text) && plan->n > 0) {
+            *p = r->readings[i].p;
+            return &plan->acts[0];
+        }
+    return NULL;
+}
+
+/* May the answer be a sentence about a thing: "remind me" - "of what?" - "to feed the cat"? */
+static bool may_be_any(struct ask_request *r)
+{
+    static const char *const verbs[] = {"message", "announce", "remind", "event", NULL};
+    const char *last = r->read_state.last ? r->read_state.last : "";
+    return is_verb(arena_printf(&r->arena, "%.*s", (int)strcspn(last, " "), last), verbs);
+}
+
+/* Do words of the text name a thing of the home, or a class of things? */
+static bool names_thing(struct ask_request *r)
+{
+    const struct home_words plain = home_words_plain_all(&r->arena, &r->words);
+    for (uint32_t k = 0; r->lines && k < plain.n; k++) {
+        for (uint32_t i = 0; i < r->lines->n_things; i++)
+            if (home_table_phrase(&r->lines->things[i].thing->names, &plain, k) > 0)
+                return true;
+        for (uint32_t i = 0; i < r->table->plans.n_classes; i++)
+            if (home_table_phrase(&r->table->plans.classes[i].words, &plain, k) > 0)
+                return true;
+    }
+    return false;
+}
+
+static void keep_better(struct ask_request *r)
+{
+    const struct ask_answer *x = r->answer;
+    struct read_plan plan;
+    float p = 0.0f;
+    const struct read_plan_act *act = best_act(r, &plan, &p);
+    if (act && read_plan_acts(act) && strcmp(act->verb, "answer") != 0 &&
+        p >= r->table->plans.ask_p)
+        return;
+    r->read_state.pending = x->pending;
+    r->lines = x->lines;
+    r->n_readings = x->n;
+    memcpy(r->readings, x->readings, sizeof(r->readings));
+}
+
+bool ask_read_again(struct ask_request *r)
+{
+    struct read_plan plan;
+    float p;
+    if (r->answer) {
+        keep_better(r);
+        return false;
+    }
+    const struct read_plan_act *act = r->read_state.pending ? best_act(r, &plan, &p) : NULL;
+    if (!act || strcmp(act->verb, "answer") != 0 || r->words.n < 2 || !names_thing(r) ||
+        may_be_any(r))
+        return false;
+    r->answer = arena_zalloc(&r->arena, sizeof(*r->answer));
+    if (!r->answer)
+        return false;
+    r->answer->pending = r->read_state.pending;
+    r->answer->lines = r->lines;
+    r->answer->n = r->n_readings;
+    memcpy(r->answer->readings, r->readings, sizeof(r->readings));
+    r->n_readings = 0;
+    ask_read_start(r);
+    return true;
 }
 
 /* ---- deciding -------------------------------------------------------------------------------- */

@@ -62,6 +62,7 @@ struct ask_request {
         float p;
     } readings[ASK_MAX_READINGS]; /* best first */
     uint32_t n_readings;
+    struct ask_answer *answer;     /* it was read as the answer to a question; NULL: it was not */
     bool is_read;                  /* a plan was taken */
     struct home_words words;       /* of the text */
     bool too_long;                 /* longer than anybody can follow */

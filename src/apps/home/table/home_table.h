@@ -229,6 +229,9 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_LISTED,    /* what is scheduled */
                 HOME_SAY_NOTHING,   /* nothing of that kind is scheduled */
                 HOME_SAY_CANCELLED, /* it will not happen */
+                HOME_SAY_PAUSED,    /* it waits, in this order with the two below */
+                HOME_SAY_RESUMED,   /* it goes on */
+                HOME_SAY_MOVED,     /* it happens at another time */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but without a schedule */
                 HOME_SAY_QUANTITY,  /* a number, but of what? */
                 HOME_SAY_LONG,      /* text that is too long for any sensible reply */
@@ -278,6 +281,7 @@ enum home_part { /* parts of sentences: why something does not happen, and how w
                  HOME_PART_TOO_LONG,
                  HOME_PART_CHANGED,
                  HOME_PART_NO_SCHEDULE,
+                 HOME_PART_PAUSED,
                  HOME_PART_UNCONNECTED,
                  HOME_PART_OFFLINE,
                  HOME_PART_FAILED,
@@ -292,17 +296,20 @@ enum home_part { /* parts of sentences: why something does not happen, and how w
                  HOME_PART_COUNT,
 };
 
+enum home_later_turn { HOME_LATER_PAUSE, HOME_LATER_RESUME, HOME_LATER_CHANGE, HOME_LATER_TURNS };
+
 struct home_later_table { /* list NULL: the table lacks this part */
     const struct home_action *cancel[HOME_LATER_COUNT], *list;
-    struct home_list words[HOME_LATER_COUNT]; /* words for each kind: "timer" */
-    struct home_list cancel_words;            /* phrases that cancel: "delete" */
-    struct home_list all;                     /* "cancel all timers" */
-    struct home_list skip;                    /* words that do not say which one */
-    struct home_list each;                    /* "every" of "every two hours" */
-    struct home_list other;                   /* "other" of "every other day" */
-    struct home_pairs days;                   /* "tomorrow" is 1 */
-    struct home_list past;                    /* days that are over: "yesterday" */
-    struct home_pairs parts;                  /* "evening" is 19:00 */
+    const struct home_action *turn[HOME_LATER_TURNS]; /* NULL: not known */
+    struct home_list words[HOME_LATER_COUNT];         /* words for each kind: "timer" */
+    struct home_list cancel_words;                    /* phrases that cancel: "delete" */
+    struct home_list all;                             /* "cancel all timers" */
+    struct home_list skip;                            /* words that do not say which one */
+    struct home_list each;                            /* "every" of "every two hours" */
+    struct home_list other;                           /* "other" of "every other day" */
+    struct home_pairs days;                           /* "tomorrow" is 1 */
+    struct home_list past;                            /* days that are over: "yesterday" */
+    struct home_pairs parts;                          /* "evening" is 19:00 */
     struct home_pairs every; /* "every weekday": bits from Monday on; 0: impossible */
     struct home_pairs sun;   /* "sunset": enum sun_event */
 };
