@@ -10,7 +10,13 @@
 #define MAX_ANSWER_WORDS 6u
 /* Shares of words that nothing explains: beyond the first nothing happens, from the second on it is
  * only offered. Reasons have some: "my son is here". */
-#define MAX_STRANGE 0.5f
+#define MAX_STRANGE 0.49f
+/* A text of few words is easily one that means nothing: it is offered from this probability on if
+ * it is one word, and from the table's if it has SHORT_WORDS. */
+#define ASK_ONE_WORD 0.6f
+#define SHORT_WORDS 4u
+/* One or two words are done at once only from this probability on. */
+#define ACT_TWO_WORDS 0.99f
 #define SOME_STRANGE 0.25f
 
 static void on_read(void *ctx, const struct shoal_result *res)
@@ -261,6 +267,33 @@ static float agreeing(struct ask_request *r, const struct read_work *best, uint3
     return p;
 }
 
+/* Has the text the whole name of a thing? */
+static bool has_name(const struct ask_request *r)
+{
+    for (uint32_t i = 0; i < r->lines->n_things; i++)
+        if (r->lines->things[i].exact)
+            return true;
+    return false;
+}
+
+/* The smallest probability of a plan that is offered, by the length of the text. */
+static float least_p(const struct ask_request *r)
+{
+    const float p = r->table->plans.ask_p;
+    const uint32_t n = r->words.n;
+    return n >= SHORT_WORDS || has_name(r) || p > ASK_ONE_WORD
+               ? p
+               : p + (ASK_ONE_WORD - p) * (float)(SHORT_WORDS - n) / (float)(SHORT_WORDS - 1);
+}
+
+/* "Stop it, Harold": a stop of nothing in particular. */
+static bool is_bare_stop(const struct read_plan *plan)
+{
+    const struct read_plan_act *x = &plan->acts[0];
+    return plan->n == 1 && strcmp(x->verb, "stop") == 0 && x->things.n == 0 && !x->class &&
+           !x->unknown.to;
+}
+
 /* Is it talk among people?  Typed, it gets an answer; heard, it does not. */
 static bool is_overheard(const struct ask_request *r, const struct read_plan *plan)
 {
@@ -378,11 +411,13 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
     const bool answers = r->read_state.pending != NULL; /* may be any words */
     const float strange =
         acts && !answers ? read_cover_strange(&r->arena, x.t, r->file, r->lines, &plan) : 0.0f;
-    if (acts && (p < r->table->plans.ask_p || strange > MAX_STRANGE)) {
+    if (acts &&
+        (p < least_p(r) || strange > MAX_STRANGE || (strange > 0.0f && is_bare_stop(&plan)))) {
         say_unsure(r); /* not sure enough even to offer it */
         return false;
     }
-    const bool whole = !acts || (!is_unclear(r) && strange < SOME_STRANGE &&
+    const bool brief = r->words.n <= 2 && !answers && !has_name(r) && p < ACT_TWO_WORDS;
+    const bool whole = !acts || (!is_unclear(r) && !brief && strange < SOME_STRANGE &&
                                  !(plan.n == 1 && read_cover_asks(&r->arena, x.t, r->lines)) &&
                                  read_cover_all(&r->arena, r->lines, &plan));
     const char *left = acts ? read_cover_left(&r->arena, r->table, r->lines, &plan) : NULL;
