@@ -245,6 +245,7 @@ static int answer(struct work *w, struct local *l, const char *text, size_t n, c
     r->input_bytes = n;
     r->ask.text = text;
     r->ask.confirm = confirm;
+    r->language = opts_text(w->o, "language");
     r->ask.room = opts_text(w->o, "room");
     r->ask.reply = !opts_flag(w->o, "no-reply");
     snprintf(r->session, sizeof(r->session), "%s", SESSION);

@@ -46,9 +46,17 @@ static bool is_path(const char *text)
            access(text, F_OK) == 0;
 }
 
-static bool is_here(const char *host, size_t n)
+/* The host behind a login: "user:password@host". A password may have an @, too. */
+static const char *after_login(const char *text)
 {
-    size_t name = strcspn(host, ":");
+    const char *at = memrchr(text, '@', strcspn(text, "/"));
+    return at ? at + 1 : text;
+}
+
+static bool is_here(const char *text)
+{
+    const char *host = after_login(text);
+    size_t n = strcspn(host, "/"), name = strcspn(host, ":");
     name = name < n ? name : n;
     return (name == 9 && strncasecmp(host, "localhost", 9) == 0) || strncmp(host, "127.", 4) == 0 ||
            strncmp(host, "[::1]", 5) == 0;
@@ -62,10 +70,10 @@ static int read_oci(struct model_place *out, const char *text, bool plain_http, 
         return err_set(e, SHOAL_EINVAL, "'%.100s' names no model: HOST/PATH[:TAG]", text);
     out->kind = PLACE_KIND_OCI;
     snprintf(out->base, sizeof(out->base), "%s://%.*s",
-             plain_http || is_here(text, n) ? "http" : "https", (int)n, text);
+             plain_http || is_here(text) ? "http" : "https", (int)n, text);
     snprintf(out->name, sizeof(out->name), "%s", text + n + 1);
-    const char *at = memchr(text, '@', n); /* credentials do not become part of the name */
-    snprintf(out->stored, sizeof(out->stored), "%s", at ? at + 1 : text);
+    /* credentials do not become part of the name */
+    snprintf(out->stored, sizeof(out->stored), "%s", after_login(text));
     return 0;
 }
 
@@ -132,7 +140,7 @@ int model_place_read(struct model_place *out, const char *text, bool plain_http,
         bool host = slash && memchr(p, '.', (size_t)(slash - p));
         snprintf(full, sizeof(full), "%s%s", host ? "" : "registry-1.docker.io/", p);
         int rc = read_oci(out, full, plain_http, e);
-        snprintf(out->stored, sizeof(out->stored), "%s", p);
+        snprintf(out->stored, sizeof(out->stored), "%s", after_login(p));
         return rc;
     }
     if (cut_prefix(&p, "shoal://"))
@@ -151,9 +159,8 @@ int model_place_read(struct model_place *out, const char *text, bool plain_http,
                        "'%.100s' has an unknown scheme: use hf://, oci://, docker://, ollama://, "
                        "shoal://, https:// or http://",
                        text);
-    if (slash &&
-        (memchr(text, '.', (size_t)(slash - text)) || memchr(text, ':', (size_t)(slash - text)) ||
-         is_here(text, (size_t)(slash - text))))
+    if (slash && (memchr(text, '.', (size_t)(slash - text)) ||
+                  memchr(text, ':', (size_t)(slash - text)) || is_here(text)))
         return read_oci(out, text, plain_http, e);
     if (slash)
         return read_hub(out, text);

@@ -181,12 +181,14 @@ static int copy_in(struct pulling *p, struct model_pulled *out, struct err *e)
     return rc;
 }
 
-/* Paths of this machine are written in full. */
+/* Paths of this machine are written in full, logins are left out: the text is kept and shown. */
 static const char *source_text(const struct pulling *p, char full[PATH_MAX])
 {
     if (p->d.source)
         return p->d.source;
-    return p->source || !realpath(p->what, full) ? p->what : full;
+    if (p->source || !realpath(p->what, full))
+        web_without_login(full, PATH_MAX, p->what);
+    return full;
 }
 
 /* ---- who signed it ---- */

@@ -77,6 +77,8 @@ static struct request *make_request(struct pipeline_work *w, enum request_kind k
     r->streams = w->more != NULL;
     r->screened = from->screened;
     r->marked = from->marked;
+    if (from->language)
+        r->language = request_copy(r, from->language, strlen(from->language));
     r->here = from->here;
     r->depth = from->depth + 1;
     r->kind = kind;

@@ -100,6 +100,25 @@ wrong "names.yaml:2:9: 127.0.0.1:99999: the port must be" <<EOF
 pack: true
 listen: 127.0.0.1:99999
 EOF
+# every path that is read must be there, with its line and column; what the server makes needs room
+while read -r key yaml; do
+    printf '%s\n' "$yaml" >path.yaml
+    run 1 config check path.yaml; has err ": $key: cannot open /nowhere"; has err "path.yaml:1:"
+done <<'EOF'
+table table: /nowhere/table.json
+tls.client_ca tls: {client_ca: /nowhere/ca.pem}
+model_dirs model_dirs: [/tmp, /nowhere]
+privacy.key_file privacy: {key_file: /nowhere/key}
+collections.watch collections: {watch: [manuals=/nowhere]}
+mqtt.password_file mqtt: {broker: "mqtt://127.0.0.1", password_file: /nowhere/password}
+mqtt.ca mqtt: {broker: "mqtts://127.0.0.1", ca: /nowhere/ca.pem}
+flows_allow.ca flows_allow: {ca: /nowhere/ca.pem}
+EOF
+touch file
+printf 'home_state: file/below/states.json\n' >path.yaml
+run 1 config check path.yaml; has err "path.yaml:1:13: home_state: cannot make file/below/states.json: Not a directory"
+printf 'home_state: new/states.json\ncollections: {dir: new/collections}\n' >path.yaml
+run 0 config check path.yaml
 wrong "names.yaml:1:13: tls.cert: cannot open /nowhere.pem" <<EOF
 tls: {cert: /nowhere.pem, key: /nowhere.key}
 EOF

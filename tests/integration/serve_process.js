@@ -184,6 +184,34 @@ async function converses(server) {
 }
 
 // A token confirms in the session that it was given to, once.
+// The language of a request: its words, the names of things in it, numbers and replies.
+async function languages(server) {
+    const said = {
+        de: [['Schalte das Licht in der Küche aus', 'turn_off kitchen_lights', 'Simuliert: licht (küche) ausschalten.'],
+            ['Wie spät ist es?', 'get_time undefined', 'Es ist '], ['Stopp die Pumpe 3', 'stop_machine pump_3', 'Simuliert: pumpe 3 anhalten.'],
+            ['Schließ die Haustür auf', 'unlock front_door', 'Soll ich haustür aufschließen?'], ['Ja', 'unlock front_door', 'Simuliert: haustür aufschließen.']],
+        fr: [['Éteins la télé', 'turn_off tv', 'éteindre télé'], ['Quelle heure est-il ?', 'get_time undefined', 'Il est '],
+            ['Arrête la pompe 3', 'stop_machine pump_3', 'Simulé : arrêter pompe 3.']],
+        es: [['Apaga la tele', 'turn_off tv', 'apagar televisión'], ['¿Qué hora es?', 'get_time undefined', 'Son las '],
+            ['Para la bomba 3', 'stop_machine pump_3', 'Simulado: parar bomba 3.']],
+    };
+    for (const [language, rows] of Object.entries(said))
+        for (const [text, act, reply] of rows) {
+            const r = await json(server, { text, language, session_id: `in-${language}` });
+            t.same(r.actions.map((a) => `${a.action} ${a.id}`).join(), act, `'${text}' in ${language}: ${JSON.stringify(r)}`);
+            t.check(r.reply.includes(reply), `the reply to '${text}' is in ${language}: ${r.reply}`);
+        }
+    let r = await json(server, { text: 'Stell die Heizung im Schlafzimmer auf 21,5 Grad', language: 'de-AT' });
+    t.check(r.actions[0].value === 21.5 && r.reply.includes('21,5 Grad'), `a number as Germans write it: ${JSON.stringify(r)}`);
+    r = await json(server, { text: 'Wie spät ist es?' }, { 'Content-Language': 'de' });
+    t.check(r.reply.startsWith('Es ist '), `Content-Language says the language of the text: ${r.reply}`);
+    r = await json(server, { text: 'what time is it', language: 'en' }, { 'Content-Language': 'de' });
+    t.check(r.reply.startsWith('It'), `the field comes before the header: ${r.reply}`);
+    const refused = await post(server, { text: 'ciao', language: 'it' });
+    t.same(refused.status, 400, `a language without words: ${refused.text}`);
+    t.check(/language \\"it\\" here, only for en, \w\w, \w\w, \w\w/.test(refused.text), `and the message lists the others: ${refused.text}`);
+}
+
 async function confirms(server) {
     const send = async (body, session) => (await (await fetch(`${server.url}/v1/process`, { method: 'POST',
         headers: session ? { 'x-session-id': session } : {}, body: JSON.stringify(body) })).json()).actions;
@@ -204,7 +232,7 @@ async function confirms(server) {
 async function described(server) {
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     const schema = api.paths['/v1/process'].post.requestBody.content['application/json'].schema;
-    t.same(Object.keys(schema.properties).join(), 'session_id,text,confirm,room,model,input,heard,stream,explain,reply,dry_run,priority,latency_budget_ms', 'openapi');
+    t.same(Object.keys(schema.properties).join(), 'session_id,text,confirm,room,language,model,input,heard,stream,explain,reply,dry_run,priority,latency_budget_ms', 'openapi');
     const r = await fetch(`${server.url}/v1/models/intent/card`);
     t.same(r.headers.get('content-type'), 'text/markdown; charset=utf-8', 'type of a card');
     t.same(await r.text(), fs.readFileSync('models/intent.md', 'utf8'), 'a card');

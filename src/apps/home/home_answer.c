@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "apps/home/home_values.h"
+
 const struct home_effect *home_answer_asked(const struct home_table *t,
                                             const struct home_words *plain)
 {
@@ -25,7 +27,7 @@ const char *home_answer_number(struct arena *a, const struct home_table *t, doub
                                const char *unit)
 {
     uint32_t i;
-    const char *n = arena_printf(a, "%.6g", number);
+    const char *n = home_values_written(a, t, arena_printf(a, "%.6g", number));
     if (unit && strmap_get(&t->units, unit, strlen(unit), &i)) {
         const struct home_unit *u = &t->unit[i];
         return home_template_fill(a, number == 1.0 && u->show_one.n > 0 ? &u->show_one : &u->show,

@@ -7,6 +7,7 @@
 #include "apps/home/home_act.h"
 #include "apps/home/gate/gate_plan.h"
 #include "apps/home/home_denied.h"
+#include "apps/home/home_turn.h"
 #include "apps/home/later/home_later_action.h"
 
 static const char *text_of(const struct ask_plan_action *o, const char *key)
@@ -194,6 +195,22 @@ static const char *denied_later(struct arena *a, const struct gate *g,
     return home_denied(a, g->table, &v);
 }
 
+/* What becomes of the entries that an action pauses, resumes or changes; returns how many. */
+static uint32_t turn_entries(struct arena *a, const struct home_table *t,
+                             const struct ask_plan_action *o, const struct ask_plan_field *ids,
+                             const struct home_carry_now *now, struct home_carry_later *out)
+{
+    for (uint32_t k = 0; k < ids->n_items; k++) {
+        struct home_carry_later *x = &out[k];
+        x->kind = HOME_CARRY_TURN;
+        x->id = strtoull(ids->items[k], NULL, 10);
+        if (!now->later || !home_turn_find(a, now->later, x->id, &x->entry) ||
+            !home_turn_apply(a, t, o, now->ms, &x->entry))
+            x->rc = SHOAL_ENOTFOUND; /* it has rung meanwhile */
+    }
+    return ids->n_items;
+}
+
 uint32_t home_carry_schedule(struct arena *a, const struct gate *g, const struct home_draft *d,
                              const struct home_carry_now *now, struct home_carry_later **out)
 {
@@ -218,6 +235,10 @@ uint32_t home_carry_schedule(struct arena *a, const struct gate *g, const struct
                 v[n++] = (struct home_carry_later){.action = i,
                                                    .kind = HOME_CARRY_CANCEL,
                                                    .id = strtoull(ids->items[k], NULL, 10)};
+        } else if (happens_now(t, o) && ids && home_turn_is(t, o)) {
+            const uint32_t more = turn_entries(a, t, o, ids, now, &v[n]);
+            for (uint32_t k = 0; k < more; k++)
+                v[n++].action = i;
         } else if (happens_now(t, o) && home_carry_end_of(a, g, o, now, &x.entry, &x.reason)) {
             x.kind = HOME_CARRY_UNDO;
             x.rc = x.reason ? SHOAL_EINVAL : 0;
@@ -351,11 +372,13 @@ static void settle_later(struct arena *a, const struct home_table *t, struct hom
         say_failed(a, t, d, i, reason);
         return;
     }
-    if (x->kind == HOME_CARRY_CANCEL)
+    if (x->kind == HOME_CARRY_CANCEL || (x->kind == HOME_CARRY_TURN && x->entry.paused))
         return;
     put_field(a, d, i,
               (struct ask_plan_field){.key = x->kind == HOME_CARRY_UNDO ? "ends" : "due",
                                       .text = moment(a, x->entry.due_ms)});
+    if (x->kind == HOME_CARRY_TURN)
+        return;
     put_field(a, d, i, (struct ask_plan_field){.key = "scheduled_id", .number = (double)x->id});
     if (simulated && x->kind == HOME_CARRY_ADD && x->entry.kind == HOME_LATER_ACTION)
         put_field(a, d, i, (struct ask_plan_field){.key = "simulated", .text = "yes"});
@@ -374,7 +397,7 @@ static void settle_never(struct arena *a, const struct home_table *t, struct hom
     if (rings || (!is_question(t, o) && strcmp(text_of(o, "result"), "scheduled") == 0)) {
         set_result(a, d, i, "scheduled", "simulated", "yes");
         say_failed(a, t, d, i, home_table_part(a, t, HOME_PART_NO_SCHEDULE, NULL, NULL));
-    } else if (happens_now(t, o) && is_cancel(t, o)) {
+    } else if (happens_now(t, o) && (is_cancel(t, o) || home_turn_is(t, o))) {
         set_result(a, d, i, "simulated", NULL, NULL);
         say_failed(a, t, d, i, home_table_part(a, t, HOME_PART_NO_SCHEDULE, NULL, NULL));
     } else if (happens_now(t, o) && x->effect && ask_plan_field_of(o, "duration_s") &&

@@ -26,18 +26,24 @@ struct home_carry { /* one deed of an action */
 
 struct home_carry_later { /* a schedule request of an action */
     uint32_t action;      /* of the draft */
-    enum { HOME_CARRY_ADD, HOME_CARRY_UNDO, HOME_CARRY_CANCEL } kind; /* UNDO: "for 20 minutes" */
-    struct home_later_entry entry;                                    /* ADD, UNDO */
-    uint64_t id;                                                      /* of the entry, once known */
-    int rc;             /* 0 or SHOAL_E*, set by the scheduler */
-    const char *reason; /* of a failure; NULL: none */
+    enum {
+        HOME_CARRY_ADD,
+        HOME_CARRY_UNDO,
+        HOME_CARRY_CANCEL,
+        HOME_CARRY_TURN
+    } kind;                        /* UNDO: "for 20 minutes" */
+    struct home_later_entry entry; /* ADD, UNDO, TURN */
+    uint64_t id;                   /* of the entry, once known */
+    int rc;                        /* 0 or SHOAL_E*, set by the scheduler */
+    const char *reason;            /* of a failure; NULL: none */
 };
 
 struct home_carry_now {
-    int64_t ms;       /* Unix time */
-    const char *said; /* the words of the request */
-    const char *by;   /* the client, or "" */
-    bool confirmed;   /* confirmed by the user */
+    int64_t ms;               /* Unix time */
+    const char *said;         /* the words of the request */
+    const char *by;           /* the client, or "" */
+    bool confirmed;           /* confirmed by the user */
+    struct home_later *later; /* NULL: none */
 };
 
 struct home_carry_done { /* the results */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "apps/home/later/home_due.h"
+#include "apps/home/home_turn.h"
 
 struct search {
     struct arena *a;
@@ -47,11 +47,10 @@ static void add_fitting(void *ctx, const struct home_later_entry *x)
     struct home_recall *out = s->out;
     if (x->result || x->begun || out->n == HOME_LATER_MAX || !fits(s, x))
         return;
-    const char *when = x->counted ? home_due_left(s->a, s->t, (x->due_ms - s->now_ms + 999) / 1000)
-                                  : home_due_words(s->a, s->t, x->due_ms / 1000, s->now_ms / 1000);
     out->ids[out->n] = arena_printf(s->a, "%llu", (unsigned long long)x->id);
-    out->names[out->n++] = s->q->due ? arena_printf(s->a, "%s (%s)", x->what, when)
-                                     : arena_printf(s->a, "%s", x->what);
+    out->names[out->n++] =
+        s->q->due ? arena_printf(s->a, "%s (%s)", x->what, home_turn_when(s->a, s->t, x, s->now_ms))
+                  : arena_printf(s->a, "%s", x->what);
 }
 
 /* Words that say which one: not "cancel", "timer", "the", "please". */
@@ -85,10 +84,11 @@ struct home_recall home_recall_find(struct arena *a, const struct home_table *t,
         choose_words(&s, q->words);
     if (a->rc < 0)
         return out;
-    s.now_ms = home_later_now_ms(l);
-    home_later_each(l, add_fitting, &s);
+    s.now_ms = l ? home_later_now_ms(l) : 0;
+    if (l)
+        home_later_each(l, add_fitting, &s);
     s.any_kind = true;
-    if (out.n == 0 && s.which.n > 0)
+    if (l && out.n == 0 && s.which.n > 0)
         home_later_each(l, add_fitting, &s);
     for (uint32_t i = 0; i < s.which.n; i++)
         out.what = arena_printf(a, "%s%s ", out.what, s.which.w[i]);

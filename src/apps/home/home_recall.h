@@ -21,8 +21,8 @@ struct home_recall {
     uint32_t n; /* the entries */
 };
 
-/* An entry of another kind is found too, if no other one has all of the words: "the heating timer"
- * may switch the heating. */
+/* l NULL: nothing is scheduled here. An entry of another kind is found too, if no other one has all
+ * of the words: "the heating timer" may switch the heating. */
 struct home_recall home_recall_find(struct arena *a, const struct home_table *t,
                                     struct home_later *l, const struct home_recall_query *q);
 

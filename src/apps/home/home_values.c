@@ -244,6 +244,14 @@ static const char *get_number(void *ctx, uint32_t var)
     return ctx;
 }
 
+const char *home_values_written(struct arena *a, const struct home_table *t, const char *number)
+{
+    char *s = arena_copy(a, number, strlen(number) + 1), *dot = s ? strchr(s, '.') : NULL;
+    if (dot)
+        *dot = t->decimal;
+    return s ? s : "";
+}
+
 static const char *show_unit(struct arena *a, const struct home_unit *u, const char *number)
 {
     return home_template_fill(a, strcmp(number, "1") == 0 ? &u->show_one : &u->show, get_number,
@@ -311,9 +319,9 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
         unit = bare;
     if (unit) {
         v.unit = unit->name;
-        v.show = show_unit(a, unit, num);
+        v.show = show_unit(a, unit, home_values_written(a, t, num));
     } else if (!*u) {
-        v.show = num;
+        v.show = home_values_written(a, t, num);
     } else if (strpbrk(u, DIGITS)) { /* "1,5 bar": ambiguous, it may be two numbers */
         return (struct home_value){.show = low, .text = low, .wrong = true};
     } else { /* units keep their case */
@@ -322,7 +330,7 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
         if (strlen(lower) == nt && nt >= nu && strcmp(lower + nt - nu, u) == 0)
             u = arena_printf(a, "%s", text + nt - nu);
         v.unit = u;
-        v.show = arena_printf(a, "%s %s", num, u);
+        v.show = arena_printf(a, "%s %s", home_values_written(a, t, num), u);
     }
     return v;
 }

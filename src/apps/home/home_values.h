@@ -22,6 +22,8 @@ struct home_value {
     bool wrong;       /* it looks like one, but is impossible: 25:00, 30 February, -5 minutes */
 };
 
+/* A number as the language writes it: "21,5". */
+const char *home_values_written(struct arena *a, const struct home_table *t, const char *number);
 /* Number words become digits: "twenty one degrees" is "21 degrees". */
 const char *home_values_digits(struct arena *a, const struct home_table *t, const char *text);
 /* "19 degrees", "forty percent", "half" if amounts; bare: the unit of a bare number, and of one in

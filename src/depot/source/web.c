@@ -105,6 +105,14 @@ void web_origin(char *out, size_t cap, const char *url)
         *p = (char)(*p >= 'A' && *p <= 'Z' ? *p + 32 : *p);
 }
 
+void web_without_login(char *out, size_t cap, const char *url)
+{
+    const char *host = strstr(url, "://");
+    host = host ? host + 3 : url;
+    const char *at = memrchr(host, '@', strcspn(host, "/?#"));
+    snprintf(out, cap, "%.*s%s", (int)(host - url), url, at ? at + 1 : host);
+}
+
 bool web_same_origin(const char *a, const char *b)
 {
     char x[256], y[256];

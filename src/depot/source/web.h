@@ -92,6 +92,8 @@ const char *web_host(const struct web *w); /* without credentials */
 bool web_is_url(const char *text);
 /* Scheme, host and port of a URL, without credentials, in lower case. */
 void web_origin(char *out, size_t cap, const char *url);
+/* A URL, or HOST/PATH, without the "user:password@" of its host: what may be kept and shown. */
+void web_without_login(char *out, size_t cap, const char *url);
 bool web_same_origin(const char *a, const char *b);
 /* Whether an address is public: not of this machine or a private network. addr: struct sockaddr of
  * an IPv4 or IPv6 address. */

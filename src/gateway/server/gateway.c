@@ -27,6 +27,7 @@
 #include "cluster/trust/cert.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
+#include "config/config_paths.h"
 #include "config/config_where.h"
 #include "depot/store/model_store.h"
 #include "flow/pool.h"
@@ -552,30 +553,6 @@ static int check_listen(const char *address, struct err *e)
     return rc == SHOAL_EBUSY ? 0 : rc;
 }
 
-/* A file that the start reads; path NULL: there is none. */
-static int check_readable(const struct config_where *at, const char *key, const char *path)
-{
-    if (!path || access(path, R_OK) == 0)
-        return 0;
-    return config_where_fail(at, key, path, "%s: cannot open %.200s: %s", key, path,
-                             strerror(errno));
-}
-
-static int check_files(const struct config *c, const struct config_where *at)
-{
-    int rc = check_readable(at, "home", c->home);
-    for (uint32_t i = 0; rc == 0 && i < c->things.n_machines; i++)
-        rc = check_readable(at, "machines[].learned", c->things.learned[i]);
-    for (uint32_t i = 0; rc == 0 && i < c->webhooks.n; i++) {
-        rc = check_readable(at, "alarms.webhooks[].secret_file", c->webhooks.v[i].secret_file);
-        if (rc == 0)
-            rc = check_readable(at, "alarms.webhooks[].ca", c->webhooks.v[i].ca);
-    }
-    if (rc == 0)
-        rc = check_readable(at, "tls.cert", c->tls_cert);
-    return rc < 0 ? rc : check_readable(at, "tls.key", c->tls_key);
-}
-
 int gateway_check(const struct config *c, struct err *e)
 {
     const struct config_where at = {c->file ? c->file : "configuration", &c->set, e};
@@ -586,13 +563,12 @@ int gateway_check(const struct config *c, struct err *e)
         if (check_listen(c->listen.v[i], &why) < 0)
             rc = config_where_fail(&at, "listen", c->listen.v[i], "%s", why.msg);
     if (rc == 0)
-        rc = check_files(c, &at);
+        rc = config_paths_check(&at);
     if (rc == 0 && c->tls_cert)
         rc = open_tls(&tls, c, e);
     tls_server_close(tls);
     for (uint32_t i = 0; rc == 0 && i < c->n_models; i++) {
-        rc = check_readable(&at, "models[].path", c->models[i].path);
-        if (rc == 0 && registry_check_path(c->models[i].path, &why) < 0)
+        if (registry_check_path(c->models[i].path, &why) < 0)
             rc = config_where_fail(&at, "models[].path", c->models[i].path, "the model '%.60s': %s",
                                    c->models[i].name, why.msg);
     }

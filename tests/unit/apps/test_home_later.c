@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "apps/home/home_later_run.h"
+#include "apps/home/home_turn.h"
 #include "apps/home/later/home_due.h"
 #include "apps/home/later/home_later.h"
 #include "apps/home/later/home_later_action.h"
@@ -512,6 +513,52 @@ static void test_cancel_and_limit(void **state)
     rig_close(&r);
 }
 
+/* What is paused waits, also over a restart, and goes on with what was left. */
+static void test_pause_and_change(void **state)
+{
+    struct home_later_entry x;
+    struct ask_plan_action pause = {.name = "pause_scheduled"},
+                           go_on = {.name = "resume_scheduled"};
+    struct ask_plan_action move = {.name = "change_scheduled"};
+    struct rig r;
+    (void)state;
+    rig_open(&r, true);
+    const uint64_t id = add(&r, "tea", 10 * MINUTE_MS, true);
+    pass(&r, 4 * MINUTE_MS);
+    assert_true(home_turn_is(table, &pause) && !home_turn_is(table, &turn_off));
+    assert_true(home_turn_find(&a, r.later, id, &x));
+    assert_false(home_turn_apply(&a, table, &go_on, r.wall_ms, &x)); /* it runs */
+    assert_true(home_turn_apply(&a, table, &pause, r.wall_ms, &x));
+    assert_string_equal(home_turn_when(&a, table, &x, r.wall_ms), "6 minutes left, paused");
+    home_later_replace(r.later, id, &x, on_done, &r);
+    pass(&r, 0);
+    assert_int_equal(r.rc, 0);
+    pass(&r, 30 * MINUTE_MS);
+    rig_die(&r);
+    rig_begin(&r);
+    pass(&r, 30 * MINUTE_MS);
+    assert_string_equal(r.ran, "");
+    assert_true(home_turn_find(&a, r.later, id, &x));
+    assert_true(x.paused);
+    assert_true(home_turn_apply(&a, table, &go_on, r.wall_ms, &x));
+    home_later_replace(r.later, id, &x, on_done, &r);
+    pass(&r, 5 * MINUTE_MS);
+    assert_string_equal(r.ran, "");
+    assert_true(home_turn_find(&a, r.later, id, &x));
+    move.due_s = (r.wall_ms + 3 * MINUTE_MS) / 1000;
+    assert_true(home_turn_apply(&a, table, &move, r.wall_ms, &x));
+    x.what = "tea";
+    home_later_replace(r.later, id, &x, on_done, &r);
+    pass(&r, 2 * MINUTE_MS);
+    assert_string_equal(r.ran, "");
+    pass(&r, MINUTE_MS);
+    assert_string_equal(r.ran, "tea;");
+    home_later_replace(r.later, id, &x, on_done, &r);
+    pass(&r, 0);
+    assert_int_equal(r.rc, SHOAL_ENOTFOUND);
+    rig_close(&r);
+}
+
 static void test_a_file_has_one_user(void **state)
 {
     struct rig r;
@@ -544,8 +591,14 @@ static void test_a_full_disk(void **state)
     home_later_cancel(r.later, kept, on_done, &r);
     (void)home_later_tick(r.later);
     assert_int_equal(r.rc, SHOAL_EIO);
+    struct home_later_entry x;
+    assert_true(home_turn_find(&a, r.later, kept, &x));
+    x.due_ms += 60 * MINUTE_MS;
+    home_later_replace(r.later, kept, &x, on_done, &r);
+    (void)home_later_tick(r.later);
+    assert_int_equal(r.rc, SHOAL_EIO);
     pass(&r, MINUTE_MS);
-    assert_string_equal(r.ran, "kept;"); /* neither lost nor cancelled */
+    assert_string_equal(r.ran, "kept;"); /* neither lost nor cancelled nor moved */
     home_later_destroy(r.later);
     snprintf(command, sizeof(command), "rm -rf %s", dir);
     assert_int_equal(system(command), 0);
@@ -849,6 +902,7 @@ int main(void)
         cmocka_unit_test(test_what_had_begun_is_not_repeated),
         cmocka_unit_test(test_the_clock_is_set),
         cmocka_unit_test(test_cancel_and_limit),
+        cmocka_unit_test(test_pause_and_change),
         cmocka_unit_test(test_a_file_has_one_user),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_file_is_read_strictly),

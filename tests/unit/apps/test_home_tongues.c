@@ -267,6 +267,51 @@ static void merged(const char *base, const char *json, const char *want)
     cJSON_free(out);
 }
 
+/* A home whose things have names in German, and an English one whose name says what it is. */
+static void test_names_in_a_language(void **state)
+{
+    static const char text[] =
+        "rooms: [{id: k, name: Kitchen, names: {de: Küche}}]\n"
+        "devices:\n"
+        "  - {id: l, name: lamp, kind: light, room: k, names: {de: [Hängelampe, Licht]}}\n"
+        "  - {id: o, name: small oven, kind: heater, names: {de: Kiste}}\n"
+        "scenes: [{id: s, names: {de: Abend}, sets: [{id: l, ability: power, to: 'off'}]}]\n";
+    struct home_table *en, *de;
+    struct home_file *f;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(home_table_open(&en, SHOAL_TEST_DATA "/../../models/home.json", &e), 0);
+    assert_int_equal(home_table_open(&de, SHOAL_TEST_DATA "/../../models/home-de.json", &e), 0);
+    home_table_add(en, de);
+    assert_ptr_equal(home_table_in(en, "DE-at"), de);
+    assert_ptr_equal(home_table_in(en, NULL), en);
+    assert_null(home_table_in(en, "fr"));
+    assert_int_equal(home_file_read_text(&f, en, text, strlen(text), "home", &e), 0);
+    assert_ptr_equal(home_file_in(f, "en"), f);
+    assert_ptr_equal(home_file_in(f, "fr"), f);
+    const struct home_file *g = home_file_in(f, "de");
+    assert_ptr_not_equal(g, f);
+    const struct home_thing *lamp = home_file_thing(g, "l"), *oven = home_file_thing(g, "o");
+    assert_string_equal(lamp->name, "Hängelampe");
+    assert_string_equal(lamp->names.w[1], "licht");
+    assert_string_equal(lamp->room->name, "Küche");
+    assert_true(home_file_has_word(g, "hängelampe") && !home_file_has_word(g, "lamp"));
+    assert_string_equal(home_file_thing(f, "l")->name, "lamp");
+    assert_string_equal(oven->is->name, "oven"); /* as dangerous as in English */
+    assert_ptr_equal(oven->is, home_table_kind(de, "oven"));
+    assert_ptr_equal(home_file_thing(g, "s")->sets[0].thing, lamp);
+    home_file_unref(f);
+    static const char *const wrong[] = {"names: [a]", "names: {DE: a}", "names: {de: []}",
+                                        "names: {de: {a: b}}", "names: {de: [[a]]}"};
+    for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char bad[128];
+        snprintf(bad, sizeof(bad), "rooms: [{id: a, %s}]\n", wrong[i]);
+        assert_int_equal(home_file_read_text(&f, en, bad, strlen(bad), "home", &e), SHOAL_EFORMAT);
+        assert_non_null(strstr(e.msg, "names"));
+    }
+    home_table_close(en);
+}
+
 static void test_base(void **state)
 {
     (void)state;
@@ -293,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_stops),
         cmocka_unit_test(test_kinds_by_joined_names),
         cmocka_unit_test(test_language_of_a_home_file),
+        cmocka_unit_test(test_names_in_a_language),
         cmocka_unit_test(test_base),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -321,10 +321,16 @@ static void test_prompts_inputs_and_commands(void **state)
     assert_int_equal(to->infer.inputs[0].part, 3);
     assert_true(to->infer.speed == 1.5f && to->infer.volume == 0.5f);
     request_destroy(to);
-    r = (struct request){.kind = REQUEST_ASK, .ask = {.text = "lights off", .explain = true}};
+    r = (struct request){
+        .kind = REQUEST_ASK,
+        .language = "de",
+        .ask = {
+            .text = "lights off", .room = "kitchen", .explain = true, .dry = true, .heard = 0.5f}};
     to = send_on(&r, 0);
     assert_string_equal(to->ask.text, "lights off");
-    assert_true(to->ask.explain && !to->ask.reply);
+    assert_true(to->ask.explain && !to->ask.reply && to->ask.dry && to->ask.heard == 0.5f);
+    assert_string_equal(to->ask.room, "kitchen");
+    assert_string_equal(to->language, "de");
     request_destroy(to);
 }
 

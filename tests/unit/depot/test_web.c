@@ -93,6 +93,15 @@ static void test_origins(void **state)
             fail_msg("%s and %s", cases[i].a, cases[i].b);
     web_origin(origin, sizeof(origin), "https://user:secret@Hub.example:81/x");
     assert_string_equal(origin, "https://hub.example:81");
+    static const char *const urls[][2] = {{"https://user:secret@Hub:81/x@1", "https://Hub:81/x@1"},
+                                          {"me:a@b@box:5000/m:1", "box:5000/m:1"},
+                                          {"oci://box/m@sha256:1", "oci://box/m@sha256:1"},
+                                          {"org/repo:Q4@main", "org/repo:Q4@main"}};
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        char plain[256];
+        web_without_login(plain, sizeof(plain), urls[i][0]);
+        assert_string_equal(plain, urls[i][1]);
+    }
 }
 
 static void test_texts_in_urls(void **state)

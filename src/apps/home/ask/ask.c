@@ -1,6 +1,7 @@
 /* ask.c - the life of a request, see ask.h. */
 #include "apps/home/ask/ask.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 #include "apps/home/ask/ask_read.h"
 #include "apps/home/ask/ask_speak.h"
 
+#define LANGUAGES_BYTES 200u /* of a message */
 #define ARENA_BYTES ((size_t)8 << 20)
 
 /* ---- the flow itself ------------------------------------------------------------------------ */
@@ -72,6 +74,8 @@ static void advance(struct ask_request *r)
     ask_request_drop_task(r);
     if (r->stage == ASK_STAGE_READ) {
         ask_request_step(r, "read", "reader");
+        if (r->code == 0 && ask_read_again(r))
+            return;
         if (r->code == 0) {
             ask_decide_read(r);
             ask_decide_carry(r);
@@ -112,7 +116,7 @@ static int begin(struct ask_request *r, const struct ask_opts *o, bool *answered
     *answered = r->arena.rc == 0 && !o->confirm && ask_decide_stop(r);
     if (!*answered) {
         r->words = home_words_split(&r->arena, r->text);
-        r->too_long = r->words.n > READ_PLAN_MAX_WORDS && r->ask->table->say[HOME_SAY_LONG].n > 0;
+        r->too_long = r->words.n > READ_PLAN_MAX_WORDS && r->table->say[HOME_SAY_LONG].n > 0;
     }
     if (r->arena.rc < 0)
         return err_set(e, r->arena.rc, "text of %zu bytes", o->text_bytes);
@@ -126,7 +130,9 @@ static int begin(struct ask_request *r, const struct ask_opts *o, bool *answered
 static void init(struct ask_request *r, struct ask *a, const struct ask_opts *o)
 {
     r->ask = a;
-    r->file = a->things ? home_things_file(a->things) : a->file ? home_file_ref(a->file) : NULL;
+    r->table = home_table_in(a->table, o->language);
+    r->home = a->things ? home_things_file(a->things) : a->file ? home_file_ref(a->file) : NULL;
+    r->file = home_file_in(r->home, r->table->language);
     r->reader_engine = o->reader ? o->reader : a->reader;
     r->reply_engine = o->reply ? o->reply : a->reply;
     r->away = o->away;
@@ -140,7 +146,7 @@ static void init(struct ask_request *r, struct ask *a, const struct ask_opts *o)
     r->priority = o->priority;
     r->client = o->client;
     r->weight = o->weight;
-    r->speaks = !o->no_reply && !o->dry && (r->reply_engine || o->away || !a->table->reply);
+    r->speaks = !o->no_reply && !o->dry && (r->reply_engine || o->away || !r->table->reply);
     r->heard = o->heard;
     r->dry = o->dry;
     r->advance = advance;
@@ -148,6 +154,15 @@ static void init(struct ask_request *r, struct ask *a, const struct ask_opts *o)
     r->event_ctx = o->event_ctx;
     r->now_s = o->now ? o->now : time(NULL);
     localtime_r(&r->now_s, &r->now);
+}
+
+static int no_language(const struct home_table *t, const char *said, struct err *e)
+{
+    char known[LANGUAGES_BYTES] = "";
+    for (size_t n = 0; t && n < sizeof(known); t = t->next)
+        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "", t->language);
+    return err_set(e, SHOAL_EINVAL,
+                   "there are no words for the language \"%.40s\" here, only for %s", said, known);
 }
 
 int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out, struct err *e)
@@ -163,6 +178,8 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     if (!o->reader && !a->reader && !o->away)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "commands need the model \"%s\", which reads the text", a->table->reader);
+    if (!home_table_in(a->table, o->language))
+        return no_language(a->table, o->language, e);
     struct ask_request *r = mem_zalloc(sizeof(*r));
     if (!r)
         return err_set(e, SHOAL_ENOMEM, "request");

@@ -49,6 +49,7 @@ struct ask_opts {
     size_t text_bytes;        /* at most ASK_MAX_TEXT */
     const char *conversation; /* user and session, for "it" and "yes"; NULL: none */
     const char *owner;        /* the user whose scheduled actions are counted; NULL: nobody */
+    const char *language;     /* of the text, "de"; NULL: that of the home */
     const char *room;         /* the speaker's room: its id or a name; NULL: not known */
     const char *confirm;      /* the token of actions to carry out now; NULL: none */
     time_t now;               /* 0: the clock's */

@@ -19,8 +19,8 @@ static void explain(struct ask_request *r, const struct ask_plan_clause *c)
 /* Copies the draft's contexts for the reply, and for the plan those that the model reads. */
 static void plan_contexts(struct ask_request *r, const struct home_draft *d)
 {
-    r->n_contexts = home_draft_contexts(&r->arena, d, r->ask->table->together, &r->contexts);
-    for (uint32_t i = 0; !r->ask->table->reply && i < r->n_contexts; i++) { /* no model words it */
+    r->n_contexts = home_draft_contexts(&r->arena, d, r->table->together, &r->contexts);
+    for (uint32_t i = 0; !r->table->reply && i < r->n_contexts; i++) { /* no model words it */
         struct home_draft_context *c = &r->contexts[i];
         c->say = c->text && !*c->say ? c->text : c->say;
         c->text = NULL;
@@ -126,7 +126,7 @@ void ask_decide_read(struct ask_request *r)
 static void put_say(struct ask_request *r, enum home_say which)
 {
     struct home_draft *d = &r->draft;
-    const struct home_template *t = &r->ask->table->say[which];
+    const struct home_template *t = &r->table->say[which];
     if (home_draft_reserve(&r->arena, d) && t->n > 0)
         d->lines[d->n_lines++] =
             (struct home_draft_line){.say = t->parts[0].text ? t->parts[0].text : ""};
@@ -166,7 +166,7 @@ static bool says_only(const struct ask_request *r, const struct home_words *plai
 {
     for (uint32_t i = 0; i < l->n; i++) {
         uint32_t n = home_words_phrase(plain, 0, l->w[i]);
-        while (n > 0 && n < plain->n && home_table_lists(&r->ask->table->polite, plain->w[n]))
+        while (n > 0 && n < plain->n && home_table_lists(&r->table->polite, plain->w[n]))
             n++;
         if (n > 0 && n == plain->n)
             return true;
@@ -176,7 +176,7 @@ static bool says_only(const struct ask_request *r, const struct home_words *plai
 
 bool ask_decide_stop(struct ask_request *r)
 {
-    const struct home_table *t = r->ask->table;
+    const struct home_table *t = r->table;
     const struct home_here here = here_of(r);
     home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
     const struct stop_query q = {.t = t, .file = r->file, .focus = &r->focus, .text = r->text};
@@ -198,7 +198,7 @@ bool ask_decide_stop(struct ask_request *r)
 
 bool ask_decide_overheard(struct ask_request *r)
 {
-    if (r->heard <= 0.0f || r->heard >= r->ask->table->plans.overheard)
+    if (r->heard <= 0.0f || r->heard >= r->table->plans.overheard)
         return false;
     explain(r, &(struct ask_plan_clause){.text = r->text,
                                          .intent = "",
@@ -211,7 +211,7 @@ bool ask_decide_overheard(struct ask_request *r)
 
 bool ask_decide_answered(struct ask_request *r, const char *token)
 {
-    const struct home_table *t = r->ask->table;
+    const struct home_table *t = r->table;
     home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
     if (token) {
         confirm(r, token);
@@ -282,7 +282,8 @@ static struct scheduling *find_wishes(struct ask_request *r, const struct gate *
     const struct home_carry_now now = {.ms = (int64_t)r->now_s * 1000,
                                        .said = r->confirmed ? "" : r->text,
                                        .by = r->owner,
-                                       .confirmed = r->confirmed};
+                                       .confirmed = r->confirmed,
+                                       .later = home_things_later(r->ask->things)};
     r->n_later = home_carry_schedule(&r->arena, g, &r->draft, &now, &r->later);
     struct scheduling *list = arena_zalloc_n(&r->arena, (size_t)r->n_later + 1, sizeof(*list));
     *n = 0;
@@ -297,13 +298,14 @@ static void schedule(struct home_later *l, struct scheduling *s)
     const struct home_carry_later *w = s->wish;
     if (w->kind == HOME_CARRY_CANCEL)
         home_later_cancel(l, w->id, on_scheduled, s);
+    else if (w->kind == HOME_CARRY_TURN)
+        home_later_replace(l, w->id, &w->entry, on_scheduled, s);
     else if (w->entry.action && strlen(w->entry.what) <= HOME_LATER_MAX_TEXT &&
              strlen(w->entry.said) <= HOME_LATER_MAX_TEXT)
         home_later_add(l, &w->entry, on_scheduled, s);
     else
-        on_scheduled(
-            s, SHOAL_ELIMIT,
-            home_table_part(&s->r->arena, s->r->ask->table, HOME_PART_TOO_LONG, NULL, NULL), 0);
+        on_scheduled(s, SHOAL_ELIMIT,
+                     home_table_part(&s->r->arena, s->r->table, HOME_PART_TOO_LONG, NULL, NULL), 0);
 }
 
 /* The plan as it would be carried out, and the end. */
@@ -328,7 +330,7 @@ void ask_decide_carry(struct ask_request *r)
     struct home_things *things = r->ask->things;
     struct home_sink *sink = things ? home_things_sink(things) : NULL;
     struct home_later *later = things ? home_things_later(things) : NULL;
-    const struct gate g = {r->ask->table, r->file, things ? home_things_states(things) : NULL};
+    const struct gate g = {r->table, r->file, things ? home_things_states(things) : NULL};
     r->n_deeds = things ? home_carry_deeds(&r->arena, &g, &r->draft, &r->deeds) : 0;
     home_carry_check(&r->arena, &g, &r->draft, r->deeds, r->n_deeds, r->confirmed);
     struct carrying *list = arena_zalloc_n(&r->arena, (size_t)r->n_deeds + 1, sizeof(*list));
@@ -359,9 +361,9 @@ void ask_decide_carried(struct ask_request *r)
                                          .simulated = r->simulated,
                                          .schedules = things && home_things_later(things)};
     if (things)
-        home_lists_settle(&r->arena, r->ask->table, &r->draft, home_things_lists(things), r->owner);
+        home_lists_settle(&r->arena, r->table, &r->draft, home_things_lists(things), r->owner);
     if (things)
-        home_carry_settle(&r->arena, r->ask->table, &r->draft, &done, home_things_states(things));
+        home_carry_settle(&r->arena, r->table, &r->draft, &done, home_things_states(things));
     else
-        home_carry_leave(&r->arena, r->ask->table, &r->draft);
+        home_carry_leave(&r->arena, r->table, &r->draft);
 }

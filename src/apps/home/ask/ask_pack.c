@@ -37,51 +37,77 @@ static int take_engine(struct shoal_engine **out, bool *lent, struct shoal_engin
     return given ? 0 : open_model(out, p, name, o, e);
 }
 
-/* The name of the pack's table in a language, or with NULL in that of a home file; home NULL: the
- * usual one. */
-static int table_name(char *name, size_t cap, const char *said, const char *home, struct err *e)
+/* The name of the pack's table in a language; English is the base of the others. */
+static void table_name(char name[MAX_NAME], const char *language)
 {
-    char language[HOME_FILE_LANGUAGE] = "";
-    int rc = home && !said ? home_file_read_language(language, home, e) : 0;
-    said = said ? said : language;
-    snprintf(name, cap, TABLE "%s%s", *said ? "-" : "", said);
-    return rc;
+    const bool base = !*language || strcmp(language, "en") == 0;
+    snprintf(name, MAX_NAME, TABLE "%s%s", base ? "" : "-", base ? "" : language);
 }
 
-static int verify_table(const struct pack_table **out, const struct pack *p, const char *name,
-                        struct err *e)
+static int open_one(struct home_table **out, const struct pack *p, const char *name, struct err *e)
 {
-    *out = pack_find_table(p, name);
-    return *out ? pack_verify_table(*out, e)
-                : err_set(e, SHOAL_ENOTFOUND, "%s has no table \"%s\"", p->dir, name);
-}
-
-static int open_table(struct home_table **out, const struct pack *p, const char *path,
-                      const char *language, const char *home, struct err *e)
-{
-    char name[MAX_NAME];
-    const struct pack_table *t = NULL;
-    if (path)
-        return home_table_open(out, path, e);
-    int rc = table_name(name, sizeof(name), language, home, e);
-    if (rc == 0 && !pack_find_table(p, name))
-        /* English is the base of the others */
-        snprintf(name, sizeof(name), "%s", strcmp(name, TABLE "-en") == 0 ? TABLE : name);
+    const struct pack_table *t = pack_find_table(p, name);
+    *out = NULL;
+    if (!t)
+        return err_set(e, SHOAL_ENOTFOUND, "%s has no table \"%s\"", p->dir, name);
+    int rc = pack_verify_table(t, e);
     if (rc == 0)
-        rc = verify_table(&t, p, TABLE, e);
-    if (rc == 0 && strcmp(name, TABLE) != 0 && !pack_find_table(p, name))
-        return err_set(e, SHOAL_EUNSUPPORTED,
-                       "%s: there are no words for the language \"%s\" (models/home-*.json has "
-                       "them)",
-                       language ? "language" : home, name + sizeof(TABLE));
-    if (rc == 0)
-        rc = verify_table(&t, p, name, e);
-    if (rc < 0)
-        return rc;
-    rc = home_table_open(out, t->file.path, e);
+        rc = home_table_open(out, t->file.path, e);
     /* The file matches its manifest, so this program is too old for it. */
     return rc == SHOAL_EFORMAT ? err_wrap(e, "the models are of another version than this program")
                                : rc;
+}
+
+static int no_words(const char *who, const char *language, struct err *e)
+{
+    return err_set(e, SHOAL_EUNSUPPORTED,
+                   "%s: there are no words for the language \"%s\" (models/home-*.json has them)",
+                   who, language);
+}
+
+/* Is it a table of a language that t does not know yet? */
+static bool is_other(const struct pack_table *x, const struct home_table *t)
+{
+    const size_t n = strlen(TABLE);
+    const char *language = x->name[n] ? x->name + n + 1 : "en";
+    return strncmp(x->name, TABLE, n) == 0 && (!x->name[n] || x->name[n] == '-') &&
+           !home_table_in(t, language);
+}
+
+/* Adds the words of one more language, or with NULL of all that the pack has. */
+static int add_languages(struct home_table *t, const struct pack *p, const char *only,
+                         struct err *e)
+{
+    char name[MAX_NAME];
+    int rc = 0;
+    table_name(name, only ? only : "");
+    if (only && !pack_find_table(p, name))
+        return no_words("language", only, e);
+    for (uint32_t i = 0; rc == 0 && i < p->n_tables; i++) {
+        struct home_table *other;
+        if (!is_other(&p->tables[i], t) || (only && strcmp(p->tables[i].name, name) != 0))
+            continue;
+        rc = open_one(&other, p, p->tables[i].name, e);
+        if (rc == 0)
+            home_table_add(t, other);
+    }
+    return rc;
+}
+
+/* The file at path, or the pack's in the language of a home file; home NULL: the usual one. */
+static int open_table(struct home_table **out, const struct pack *p, const char *path,
+                      const char *home, struct err *e)
+{
+    char name[MAX_NAME], language[HOME_FILE_LANGUAGE] = "";
+    if (path)
+        return home_table_open(out, path, e);
+    int rc = home ? home_file_read_language(language, home, e) : 0;
+    if (rc < 0)
+        return rc;
+    table_name(name, language);
+    if (*language && !pack_find_table(p, name))
+        return no_words(home, language, e);
+    return open_one(out, p, name, e);
 }
 
 /* What texts may be about: the home file that was given, or the pack's demo home. */
@@ -106,7 +132,10 @@ int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err 
     bool all_given = o->table && o->reader && (o->reply || o->no_reply);
     int rc = all_given ? 0 : pack_open(&pack, o->dir, e);
     if (rc == 0)
-        rc = open_table(&p->table, pack, o->table, o->language, o->home, e);
+        rc = open_table(&p->table, pack, o->table, o->home, e);
+    if (rc == 0 && o->language && !home_table_in(p->table, o->language))
+        rc = pack ? add_languages(p->table, pack, o->language, e)
+                  : no_words("language", o->language, e);
     if (rc == 0)
         rc = take_engine(&p->reader, &p->lent_reader, o->reader, pack, p->table->reader, o, e);
     if (rc == 0 && !o->no_reply && p->table->reply)
@@ -139,7 +168,13 @@ int ask_pack_table(struct home_table **out, const char *dir, const char *path, c
     *out = NULL;
     int rc = path ? 0 : pack_open(&pack, dir, e);
     if (rc == 0)
-        rc = open_table(out, pack, path, NULL, home, e);
+        rc = open_table(out, pack, path, home, e);
+    if (rc == 0 && pack)
+        rc = add_languages(*out, pack, NULL, e);
+    if (rc < 0) {
+        home_table_close(*out);
+        *out = NULL;
+    }
     pack_close(pack);
     return rc;
 }

@@ -23,7 +23,7 @@ struct ask_pack_opts {
     struct shoal_engine *reader, *reply;
     const char *home; /* a home file, which says the language; NULL: with the pack's table its demo
                          home, else none */
-    const char *language; /* of the pack's table, "de"; NULL: that of the home file */
+    const char *language; /* that texts may be in beside that of the home file, "de"; NULL: none */
     bool no_reply;
     bool parts_only; /* table and engines; ask stays NULL */
     uint32_t n_threads;
@@ -36,7 +36,7 @@ SHOAL_MUST_CHECK int ask_pack_open(struct ask_pack *p, const struct ask_pack_opt
 void ask_pack_close(struct ask_pack *p);
 
 /* The table alone: the file at path, or with NULL the one of the pack in dir for the language of a
- * home file; home NULL: English. */
+ * home file, and those of all other languages of the pack (home_table_in); home NULL: English. */
 SHOAL_MUST_CHECK int ask_pack_table(struct home_table **out, const char *dir, const char *path,
                                     const char *home, struct err *e);
 

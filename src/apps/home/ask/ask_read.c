@@ -10,7 +10,13 @@
 #define MAX_ANSWER_WORDS 6u
 /* Shares of words that nothing explains: beyond the first nothing happens, from the second on it is
  * only offered. Reasons have some: "my son is here". */
-#define MAX_STRANGE 0.5f
+#define MAX_STRANGE 0.49f
+/* A text of few words is easily one that means nothing: it is offered from this probability on if
+ * it is one word, and from the table's if it has SHORT_WORDS. */
+#define ASK_ONE_WORD 0.6f
+#define SHORT_WORDS 4u
+/* One or two words are done at once only from this probability on. */
+#define ACT_TWO_WORDS 0.99f
 #define SOME_STRANGE 0.25f
 
 static void on_read(void *ctx, const struct shoal_result *res)
@@ -54,10 +60,12 @@ static void submit(struct ask_request *r)
         (struct read_lines_state){.here = room_named(r->file, r->room),
                                   .last = f.last,
                                   .pending = is_answerable(r, f.pending) ? f.pending : NULL};
+    if (r->answer)
+        r->read_state.pending = NULL;
     r->read_kept = f.kept;
     r->lines = arena_zalloc(&r->arena, sizeof(*r->lines));
     const int rc = !r->lines ? r->arena.rc
-                             : read_lines_choose(r->lines, &r->arena, r->ask->table, r->file,
+                             : read_lines_choose(r->lines, &r->arena, r->table, r->file,
                                                  &r->read_state, r->text);
     const struct shoal_infer_opts o = {.size = sizeof(o),
                                        .kind = SHOAL_KIND_CLASSIFY,
@@ -92,6 +100,97 @@ void ask_read_start(struct ask_request *r)
     atomic_store_explicit(&r->pending, 2, memory_order_relaxed);
     submit(r);
     ask_request_part_done(r);
+}
+
+/* ---- answers that are none ---------------------------------------------------------------------
+ */
+
+struct ask_answer { /* the text as an answer */
+    const char *pending;
+    struct read_lines *lines;
+    uint32_t n;
+    char readings[sizeof(((struct ask_request *)0)->readings)];
+};
+
+static bool is_verb(const char *verb, const char *const *list)
+{
+    while (*list && strcmp(*list, verb) != 0)
+        list++;
+    return *list != NULL;
+}
+
+/* The first reading that is a plan; NULL: none. */
+static const struct read_plan_act *best_act(const struct ask_request *r, struct read_plan *plan,
+                                            float *p)
+{
+    for (uint32_t i = 0; i < r->n_readings; i++)
+        if (read_plan_of(plan, r->readings[i].text) && plan->n > 0) {
+            *p = r->readings[i].p;
+            return &plan->acts[0];
+        }
+    return NULL;
+}
+
+/* May the answer be a sentence about a thing: "remind me" - "of what?" - "to feed the cat"? */
+static bool may_be_any(struct ask_request *r)
+{
+    static const char *const verbs[] = {"message", "announce", "remind", "event", NULL};
+    const char *last = r->read_state.last ? r->read_state.last : "";
+    return is_verb(arena_printf(&r->arena, "%.*s", (int)strcspn(last, " "), last), verbs);
+}
+
+/* Do words of the text name a thing of the home, or a class of things? */
+static bool names_thing(struct ask_request *r)
+{
+    const struct home_words plain = home_words_plain_all(&r->arena, &r->words);
+    for (uint32_t k = 0; r->lines && k < plain.n; k++) {
+        for (uint32_t i = 0; i < r->lines->n_things; i++)
+            if (home_table_phrase(&r->lines->things[i].thing->names, &plain, k) > 0)
+                return true;
+        for (uint32_t i = 0; i < r->table->plans.n_classes; i++)
+            if (home_table_phrase(&r->table->plans.classes[i].words, &plain, k) > 0)
+                return true;
+    }
+    return false;
+}
+
+static void keep_better(struct ask_request *r)
+{
+    const struct ask_answer *x = r->answer;
+    struct read_plan plan;
+    float p = 0.0f;
+    const struct read_plan_act *act = best_act(r, &plan, &p);
+    if (act && read_plan_acts(act) && strcmp(act->verb, "answer") != 0 &&
+        p >= r->table->plans.ask_p)
+        return;
+    r->read_state.pending = x->pending;
+    r->lines = x->lines;
+    r->n_readings = x->n;
+    memcpy(r->readings, x->readings, sizeof(r->readings));
+}
+
+bool ask_read_again(struct ask_request *r)
+{
+    struct read_plan plan;
+    float p;
+    if (r->answer) {
+        keep_better(r);
+        return false;
+    }
+    const struct read_plan_act *act = r->read_state.pending ? best_act(r, &plan, &p) : NULL;
+    if (!act || strcmp(act->verb, "answer") != 0 || r->words.n < 2 || !names_thing(r) ||
+        may_be_any(r))
+        return false;
+    r->answer = arena_zalloc(&r->arena, sizeof(*r->answer));
+    if (!r->answer)
+        return false;
+    r->answer->pending = r->read_state.pending;
+    r->answer->lines = r->lines;
+    r->answer->n = r->n_readings;
+    memcpy(r->answer->readings, r->readings, sizeof(r->readings));
+    r->n_readings = 0;
+    ask_read_start(r);
+    return true;
 }
 
 /* ---- deciding -------------------------------------------------------------------------------- */
@@ -168,6 +267,33 @@ static float agreeing(struct ask_request *r, const struct read_work *best, uint3
     return p;
 }
 
+/* Has the text the whole name of a thing? */
+static bool has_name(const struct ask_request *r)
+{
+    for (uint32_t i = 0; i < r->lines->n_things; i++)
+        if (r->lines->things[i].exact)
+            return true;
+    return false;
+}
+
+/* The smallest probability of a plan that is offered, by the length of the text. */
+static float least_p(const struct ask_request *r)
+{
+    const float p = r->table->plans.ask_p;
+    const uint32_t n = r->words.n;
+    return n >= SHORT_WORDS || has_name(r) || p > ASK_ONE_WORD
+               ? p
+               : p + (ASK_ONE_WORD - p) * (float)(SHORT_WORDS - n) / (float)(SHORT_WORDS - 1);
+}
+
+/* "Stop it, Harold": a stop of nothing in particular. */
+static bool is_bare_stop(const struct read_plan *plan)
+{
+    const struct read_plan_act *x = &plan->acts[0];
+    return plan->n == 1 && strcmp(x->verb, "stop") == 0 && x->things.n == 0 && !x->class &&
+           !x->unknown.to;
+}
+
 /* Is it talk among people?  Typed, it gets an answer; heard, it does not. */
 static bool is_overheard(const struct ask_request *r, const struct read_plan *plan)
 {
@@ -185,12 +311,12 @@ static bool is_overheard(const struct ask_request *r, const struct read_plan *pl
 /* Were the words heard too badly to act on them without asking? */
 static bool is_unclear(const struct ask_request *r)
 {
-    return r->heard > 0.0f && r->heard < r->ask->table->plans.heard;
+    return r->heard > 0.0f && r->heard < r->table->plans.heard;
 }
 
 static void say_unsure(struct ask_request *r)
 {
-    const struct home_template *t = &r->ask->table->say[HOME_SAY_UNSURE];
+    const struct home_template *t = &r->table->say[HOME_SAY_UNSURE];
     if (home_draft_reserve(&r->arena, &r->draft) && t->n > 0)
         r->draft.lines[r->draft.n_lines++] =
             (struct home_draft_line){.say = t->parts[0].text ? t->parts[0].text : ""};
@@ -261,7 +387,7 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
         return false;
     }
     struct read_work x = {.a = &r->arena,
-                          .t = r->ask->table,
+                          .t = r->table,
                           .here = here,
                           .now = &r->now,
                           .lines = r->lines,
@@ -285,14 +411,16 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
     const bool answers = r->read_state.pending != NULL; /* may be any words */
     const float strange =
         acts && !answers ? read_cover_strange(&r->arena, x.t, r->file, r->lines, &plan) : 0.0f;
-    if (acts && (p < r->ask->table->plans.ask_p || strange > MAX_STRANGE)) {
+    if (acts &&
+        (p < least_p(r) || strange > MAX_STRANGE || (strange > 0.0f && is_bare_stop(&plan)))) {
         say_unsure(r); /* not sure enough even to offer it */
         return false;
     }
-    const bool whole = !acts || (!is_unclear(r) && strange < SOME_STRANGE &&
+    const bool brief = r->words.n <= 2 && !answers && !has_name(r) && p < ACT_TWO_WORDS;
+    const bool whole = !acts || (!is_unclear(r) && !brief && strange < SOME_STRANGE &&
                                  !(plan.n == 1 && read_cover_asks(&r->arena, x.t, r->lines)) &&
                                  read_cover_all(&r->arena, r->lines, &plan));
-    const char *left = acts ? read_cover_left(&r->arena, r->ask->table, r->lines, &plan) : NULL;
+    const char *left = acts ? read_cover_left(&r->arena, r->table, r->lines, &plan) : NULL;
     x.p = whole ? p : 0.0f;
     x.draft = &r->draft;
     if (left && !whole) /* in front of the question */

@@ -17,4 +17,9 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
 /* What the conversation was about, for the next reading. */
 void ask_read_remember(struct ask_request *r, struct home_focus *f);
 
+/* A text that was read as the answer to a question is read once more, as if nothing had been asked,
+ * if it names a thing: "turn off the light" after "what colour?" is a command. True: that has
+ * begun, and the stage ends again. After the second time the better one is kept. */
+bool ask_read_again(struct ask_request *r);
+
 #endif

@@ -11,7 +11,7 @@ void ask_request_unref(struct ask_request *r)
     if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
         return;
     shoal_task_free(r->task);
-    home_file_unref(r->file);
+    home_file_unref(r->home);
     buf_fini(&r->reply);
     arena_fini(&r->arena);
     pthread_mutex_destroy(&r->lock);

@@ -35,6 +35,7 @@ enum ask_stage { ASK_STAGE_READ, ASK_STAGE_CARRY, ASK_STAGE_REPLY };
 
 struct ask_request {
     struct ask *ask;
+    const struct home_table *table;     /* in the language of the text */
     bool speaks;                        /* false: actions only */
     struct shoal_engine *reply_engine;  /* NULL: it is reached through `away` */
     struct shoal_engine *reader_engine; /* the same */
@@ -61,13 +62,15 @@ struct ask_request {
         float p;
     } readings[ASK_MAX_READINGS]; /* best first */
     uint32_t n_readings;
+    struct ask_answer *answer;     /* it was read as the answer to a question; NULL: it was not */
     bool is_read;                  /* a plan was taken */
     struct home_words words;       /* of the text */
     bool too_long;                 /* longer than anybody can follow */
     struct ask_plan_clause clause; /* how it was understood */
     struct home_draft draft;
     struct home_focus focus; /* the previous topic */
-    struct home_file *file;  /* the home; held; NULL: none */
+    struct home_file *home;  /* held; NULL: none */
+    struct home_file *file;  /* the same in the language of the text; lives as long */
     struct home_carry *deeds;
     uint32_t n_deeds;
     struct home_carry_later *later; /* requests to the schedule */

@@ -25,8 +25,9 @@ struct asking {
     bool quiet;                            /* the sink only wants `closed` from now on */
     struct registry_model *reader, *reply; /* held; reply NULL: actions only */
     struct acquire for_reader, for_reply;
-    struct ask_apart *apart; /* NULL: all models have engines in this process */
-    struct ask *ask;         /* the reader's */
+    struct ask_apart *apart;        /* NULL: all models have engines in this process */
+    const struct home_table *table; /* in the language of the text */
+    struct ask *ask;                /* the reader's */
     struct ask_request *asked;
     struct token_queue queue;
     struct token_queue_end end;
@@ -275,10 +276,11 @@ static void submit(struct asking *a)
                                .conversation = *r->session ? conversation : NULL,
                                .owner = r->client.name,
                                .confirm = r->ask.confirm,
+                               .language = r->language,
                                .room = r->ask.room,
                                .heard = r->ask.heard,
                                .dry = r->ask.dry,
-                               .no_reply = !a->reply && (a->app->table->reply || !r->ask.reply),
+                               .no_reply = !a->reply && (a->table->reply || !r->ask.reply),
                                .reply = a->reply ? registry_engine(a->reply) : NULL,
                                .away = ask_apart_away(a->apart),
                                .deadline_ns = r->deadline_ns,
@@ -360,7 +362,7 @@ static void on_reply(struct acquire *q, struct registry_model *m)
 
 static void find_reply(struct asking *a)
 {
-    if (!a->request->ask.reply || !a->app->table->reply) {
+    if (!a->request->ask.reply || !a->table->reply) {
         begin(a);
         return;
     }
@@ -371,7 +373,7 @@ static void find_reply(struct asking *a)
     a->for_reply.may_be_old = a->request->may_be_old;
     a->for_reply.any = true;
     a->for_reply.key = request_key(a->request);
-    acquire_model(&a->for_reply, a->app->table->reply, SHOAL_KIND_GENERATE);
+    acquire_model(&a->for_reply, a->table->reply, SHOAL_KIND_GENERATE);
 }
 
 static void on_reader_failed(struct acquire *q, const struct failure *f)
@@ -392,7 +394,7 @@ static void on_reader(struct acquire *q, struct registry_model *m)
 }
 
 /* Whether the table and the models of the request exist; if not, f names what is missing. */
-static bool check_parts(const struct asking *a, struct failure *f)
+static bool check_parts(struct asking *a, struct failure *f)
 {
     const struct home_table *t = a->app->table;
     const struct request_ask *q = &a->request->ask;
@@ -411,6 +413,10 @@ static bool check_parts(const struct asking *a, struct failure *f)
                     "start 'shoal serve' with the models included with Shoal (without -m)");
         return false;
     }
+    a->table = home_table_in(t, a->request->language);
+    if (a->table) /* else ask_submit says what is wrong */
+        t = a->table;
+    a->table = t;
     if (!registry_state(registry, t->reader, &state))
         missing = t->reader;
     else if (q->reply && t->reply && !registry_state(registry, t->reply, &state))

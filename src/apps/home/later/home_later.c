@@ -26,13 +26,19 @@
 #define MAX_WORD 64u
 #define MAX_ENTRY_BYTES ((size_t)1 << 20)
 
-enum later_job_kind { LATER_JOB_ADD, LATER_JOB_CANCEL, LATER_JOB_END, LATER_JOB_POSTPONE };
+enum later_job_kind {
+    LATER_JOB_ADD,
+    LATER_JOB_CANCEL,
+    LATER_JOB_REPLACE,
+    LATER_JOB_END,
+    LATER_JOB_POSTPONE
+};
 
 struct later_job {
     struct later_job *next;
     enum later_job_kind kind;
     uint64_t id;
-    struct home_later_entry *entry; /* ADD */
+    struct home_later_entry *entry; /* ADD, REPLACE: the new one, then what was there before */
     char *result, *reason;          /* END */
     home_later_done_fn done;
     void *ctx;
@@ -219,6 +225,11 @@ static void put_entry(struct json_out *j, const struct home_later_entry *x, bool
         json_out_key(j, "begun");
         json_out_bool(j, x->begun);
     }
+    if (x->paused) {
+        json_out_key(j, "paused");
+        json_out_bool(j, true);
+        put_time(j, "left_ms", x->left_ms);
+    }
     put_text(j, "result", x->result);
     put_text(j, "reason", x->reason);
     if (x->result)
@@ -323,7 +334,7 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
 {
     if (!json_strict_object(d, at, "id kind what due_ms made_ms action",
                             "said by counted confirmed begun result reason ended_ms repeats days "
-                            "period_s first_s minute sun latitude longitude"))
+                            "period_s first_s minute sun latitude longitude paused left_ms"))
         return NULL;
     struct json_node id = json_strict_get(at, "id"), kind = json_strict_get(at, "kind");
     struct arena a;
@@ -335,6 +346,8 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
                                  .counted = bool_in(d, at, "counted"),
                                  .confirmed = bool_in(d, at, "confirmed"),
                                  .begun = bool_in(d, at, "begun"),
+                                 .paused = bool_in(d, at, "paused"),
+                                 .left_ms = time_in(d, at, "left_ms"),
                                  .again = read_again(d, at),
                                  .what = text_in(d, at, "what", HOME_LATER_MAX_TEXT),
                                  .said = text_in(d, at, "said", HOME_LATER_MAX_TEXT),
@@ -464,18 +477,31 @@ static struct later_job *job_create(enum later_job_kind kind, home_later_done_fn
     return j;
 }
 
-void home_later_add(struct home_later *l, const struct home_later_entry *x, home_later_done_fn done,
-                    void *ctx)
+static void push_entry(struct home_later *l, enum later_job_kind kind, uint64_t id,
+                       const struct home_later_entry *x, home_later_done_fn done, void *ctx)
 {
-    struct later_job *j = job_create(LATER_JOB_ADD, done, ctx);
+    struct later_job *j = job_create(kind, done, ctx);
     if (j)
         j->entry = entry_copy(x);
     if (!j || !j->entry) {
         mem_free(j);
-        done(ctx, SHOAL_ENOMEM, "out of memory", 0);
+        done(ctx, SHOAL_ENOMEM, "out of memory", id);
         return;
     }
+    j->id = id;
     push(l, j);
+}
+
+void home_later_add(struct home_later *l, const struct home_later_entry *x, home_later_done_fn done,
+                    void *ctx)
+{
+    push_entry(l, LATER_JOB_ADD, 0, x, done, ctx);
+}
+
+void home_later_replace(struct home_later *l, uint64_t id, const struct home_later_entry *x,
+                        home_later_done_fn done, void *ctx)
+{
+    push_entry(l, LATER_JOB_REPLACE, id, x, done, ctx);
 }
 
 void home_later_cancel(struct home_later *l, uint64_t id, home_later_done_fn done, void *ctx)
@@ -674,6 +700,21 @@ static void cancel(struct home_later *l, struct later_job *j)
     change(l);
 }
 
+/* The entry of the job takes the place of the one with its id, and the job keeps that. */
+static void replace(struct home_later *l, struct later_job *j)
+{
+    uint32_t i = find(l, j->id);
+    if (i == l->n_waiting || l->waiting[i]->begun) {
+        j->rc = SHOAL_ENOTFOUND;
+        return;
+    }
+    struct home_later_entry *old = take(l, i);
+    j->entry->id = j->id;
+    insert(l, j->entry);
+    j->entry = old;
+    change(l);
+}
+
 static void postpone(struct home_later *l, struct home_later_entry *x, int64_t now_ms)
 {
     x->begun = false;
@@ -690,6 +731,8 @@ static void do_jobs(struct home_later *l, struct later_job *first, int64_t now_m
             add(l, j, now_ms);
         else if (j->kind == LATER_JOB_CANCEL)
             cancel(l, j);
+        else if (j->kind == LATER_JOB_REPLACE)
+            replace(l, j);
         else if (i < l->n_waiting && j->kind == LATER_JOB_POSTPONE && !l->stop &&
                  now_ms + HOME_LATER_RETRY_MS - l->waiting[i]->due_ms <= l->grace_ms)
             postpone(l, l->waiting[i], now_ms);
@@ -710,6 +753,8 @@ static void undo(struct home_later *l, struct later_job *j, int rc)
         insert(l, j->entry);
         j->entry = NULL;
     }
+    if (j->kind == LATER_JOB_REPLACE)
+        replace(l, j);
     j->rc = rc;
 }
 
@@ -755,7 +800,7 @@ static void begin_due(struct home_later *l, int64_t now_ms, struct outcome *o)
 {
     for (uint32_t i = 0; i < l->n_waiting;) {
         struct home_later_entry *x = l->waiting[i];
-        if (x->begun || x->due_ms > now_ms || x->not_before_ms > now_ms) {
+        if (x->begun || x->paused || x->due_ms > now_ms || x->not_before_ms > now_ms) {
             i++;
             continue;
         }
@@ -790,7 +835,7 @@ static int64_t next_ms(struct home_later *l, int64_t now_ms)
 {
     int64_t next = -1;
     for (uint32_t i = 0; i < l->n_waiting && next < 0; i++)
-        if (!l->waiting[i]->begun)
+        if (!l->waiting[i]->begun && !l->waiting[i]->paused)
             next = l->waiting[i]->due_ms > now_ms ? l->waiting[i]->due_ms - now_ms : 0;
     return next > TICK_MS ? TICK_MS : next;
 }

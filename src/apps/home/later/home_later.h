@@ -45,6 +45,8 @@ struct home_later_entry {
     bool counted;            /* counted from now: setting the clock does not move it */
     bool confirmed;          /* confirmed by the user */
     bool begun;
+    bool paused; /* it waits until it goes on, left_ms before it is due */
+    int64_t left_ms;
     int64_t not_before_ms; /* it was postponed; not in the file */
     struct ask_plan_again again;
     const char *what; /* the action in words: "turn off the heating" */
@@ -97,7 +99,10 @@ void home_later_listen(struct home_later *l, home_later_told_fn fn, void *ctx);
 void home_later_add(struct home_later *l, const struct home_later_entry *x, home_later_done_fn done,
                     void *ctx);
 void home_later_cancel(struct home_later *l, uint64_t id, home_later_done_fn done, void *ctx);
-/* The same, but waits; only with a ticking thread, and not on it. */
+/* Replaces the waiting entry with this id by another, which gets the id. Calls `done` as add. */
+void home_later_replace(struct home_later *l, uint64_t id, const struct home_later_entry *x,
+                        home_later_done_fn done, void *ctx);
+/* The same as cancel, but waits; only with a ticking thread, and not on it. */
 SHOAL_MUST_CHECK int home_later_cancel_wait(struct home_later *l, uint64_t id, struct err *e);
 /* An entry started by `run` has ended. */
 void home_later_end(struct home_later *l, uint64_t id, const char *result, const char *reason);

@@ -208,8 +208,12 @@ float read_cover_strange(struct arena *a, const struct home_table *t, const stru
         for (uint32_t k = 0; !free && k < plan->n; k++)
             free = is_free(&plan->acts[k], i);
         others += !free;
-        strange += !free && !home_file_has_word(f, plain.w[i]) &&
-                   !home_file_near_word(f, plain.w[i]) && !home_table_knows(t, plain.w[i]);
+        const bool near =
+            plain.n > 1 && (home_file_near_word(f, plain.w[i]) || home_table_knows(t, plain.w[i]));
+        uint32_t at; /* one word alone is not taken for another */
+        const bool exact = home_file_has_word(f, plain.w[i]) ||
+                           strmap_get(&t->vocabulary, plain.w[i], strlen(plain.w[i]), &at);
+        strange += !free && !exact && !near;
     }
     return others == 0 ? 1.0f : (float)strange / (float)others;
 }

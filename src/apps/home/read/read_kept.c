@@ -116,8 +116,12 @@ bool read_kept_answered(struct read_work *r, const struct read_plan_act *p, stru
     }
     if (p->at.to > 0)
         x->at = p->at;
-    if (p->what.to > 0)
+    if (p->what.to > 0 && read_is(x->verb, "set") && x->value.to == 0) { /* "warm white" */
+        x->value = p->what;
+        x->amount = READ_PLAN_TO;
+    } else if (p->what.to > 0) {
         x->what = p->what;
+    }
     if (p->duration.to > 0)
         x->duration = p->duration;
     return true;

@@ -5,6 +5,9 @@
 
 #include "apps/home/site/home_near.h"
 #include "base/mem.h"
+#include "apps/home/table/home_words.h"
+
+#define MAX_WORDS 4096u /* of all names */
 
 static const char *const types[] = {
     [HOME_THING_ROOM] = "room",       [HOME_THING_DEVICE] = "device",
@@ -26,10 +29,13 @@ void home_file_unref(struct home_file *f)
 {
     if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
         return;
-    strmap_fini(&f->word_set);
-    strmap_fini(&f->ids);
-    arena_fini(&f->arena);
-    mem_free(f);
+    for (struct home_file *next; f; f = next) {
+        next = f->next;
+        strmap_fini(&f->word_set);
+        strmap_fini(&f->ids);
+        arena_fini(&f->arena);
+        mem_free(f);
+    }
 }
 
 const char *home_file_type_name(enum home_thing_type type)
@@ -46,6 +52,108 @@ const struct home_thing *home_file_thing(const struct home_file *f, const char *
 {
     uint32_t i;
     return strmap_get(&f->ids, id, strlen(id), &i) ? &f->things[i] : NULL;
+}
+
+/* ---- in other languages -----------------------------------------------------------------------
+ */
+
+struct home_file *home_file_in(struct home_file *f, const char *language)
+{
+    struct home_file *x = f;
+    while (x && strcmp(x->language, language) != 0)
+        x = x->next;
+    return x ? x : f;
+}
+
+int home_file_collect_words(struct home_file *f)
+{
+    const char **w = arena_zalloc_n(&f->arena, MAX_WORDS, sizeof(*w));
+    uint32_t n = 0;
+    int rc = w ? strmap_init(&f->word_set, MAX_WORDS) : SHOAL_ENOMEM;
+    for (uint32_t i = 0; rc >= 0 && i < f->n_things; i++)
+        for (uint32_t k = 0; rc >= 0 && k < f->things[i].names.n; k++) {
+            struct home_words words = home_words_split(&f->arena, f->things[i].names.w[k]);
+            for (uint32_t m = 0; rc >= 0 && m < words.n && n < MAX_WORDS; m++) {
+                rc = strmap_put(&f->word_set, words.w[m], strlen(words.w[m]), n);
+                if (rc == 0)
+                    w[n++] = words.w[m];
+            }
+        }
+    f->words = (struct home_list){w, n};
+    return rc < 0 ? rc : 0;
+}
+
+/* The same thing of a copy of the things. */
+static const struct home_thing *moved(const struct home_file *to, const struct home_file *from,
+                                      const struct home_thing *x)
+{
+    return x ? &to->things[x - from->things] : NULL;
+}
+
+static const struct home_thing_set *move_sets(struct home_file *to, const struct home_file *from,
+                                              const struct home_thing_set *sets, uint32_t n)
+{
+    struct home_thing_set *list = arena_zalloc_n(&to->arena, (size_t)n + 1, sizeof(*list));
+    for (uint32_t i = 0; list && i < n; i++) {
+        list[i] = sets[i];
+        list[i].thing = moved(to, from, sets[i].thing);
+    }
+    return list;
+}
+
+/* Its kinds stay those that its names say in the language of the file, so that it is as dangerous
+ * in every language. */
+static const struct home_kind *kind_in(const struct home_table *t, const struct home_kind *k)
+{
+    return k ? home_table_kind(t, k->name) : NULL;
+}
+
+static void rename_thing(struct home_thing *x, const char *language)
+{
+    for (uint32_t i = 0; i < x->n_tongues; i++)
+        if (strcmp(x->tongues[i].language, language) == 0) {
+            x->name = x->tongues[i].written.w[0];
+            x->names = x->tongues[i].names;
+        }
+}
+
+static int copy_things(struct home_file *to, const struct home_file *from,
+                       const struct home_table *t)
+{
+    for (uint32_t i = 0; to->things && i < from->n_things; i++) {
+        struct home_thing *x = &to->things[i];
+        *x = from->things[i];
+        rename_thing(x, t->language);
+        x->is = kind_in(t, x->is);
+        x->also = kind_in(t, x->also);
+        x->room = moved(to, from, x->room);
+        x->sets = move_sets(to, from, x->sets, x->n_sets);
+        if (strmap_put(&to->ids, x->id, strlen(x->id), i) < 0)
+            return SHOAL_ENOMEM;
+    }
+    to->n_things = from->n_things;
+    to->starts = move_sets(to, from, from->starts, from->n_starts);
+    to->n_starts = from->n_starts;
+    return to->arena.rc < 0 ? to->arena.rc : home_file_collect_words(to);
+}
+
+int home_file_add(struct home_file *f, const struct home_table *t)
+{
+    struct home_file *to = mem_zalloc(sizeof(*to));
+    if (!to)
+        return SHOAL_ENOMEM;
+    atomic_init(&to->refs, 1);
+    arena_init(&to->arena, HOME_FILE_ARENA_BYTES);
+    to->name = f->name;
+    to->language = t->language;
+    to->has_place = f->has_place;
+    memcpy(to->place, f->place, sizeof(to->place));
+    to->open = f->open;
+    to->things = arena_zalloc_n(&to->arena, (size_t)f->n_things + 1, sizeof(*to->things));
+    to->next = f->next;
+    f->next = to; /* also if it fails: the caller drops the file */
+    const int rc = strmap_init(&to->ids, 64);
+    return rc < 0 ? rc : copy_things(to, f, t);
 }
 
 bool home_file_able(const struct home_thing *x, const char *ability)
@@ -138,12 +246,24 @@ static void put_sets(struct json_out *j, const char *key, const struct home_thin
     json_out_array_end(j);
 }
 
+static void put_tongues(struct json_out *j, const struct home_thing *x)
+{
+    if (x->n_tongues == 0)
+        return;
+    json_out_key(j, "names");
+    json_out_object(j);
+    for (uint32_t i = 0; i < x->n_tongues; i++)
+        put_list(j, x->tongues[i].language, &x->tongues[i].written, 0);
+    json_out_object_end(j);
+}
+
 static void put_thing(struct json_out *j, const struct home_thing *x)
 {
     json_out_object(j);
     put_str(j, "id", x->id);
     put_str(j, "name", x->name);
     put_list(j, "aliases", &x->names, 1);
+    put_tongues(j, x);
     put_str(j, "kind", x->kind);
     put_str(j, "room", x->room ? x->room->id : NULL);
     put_str(j, "floor", x->floor);

@@ -19,6 +19,7 @@
 
 #define HOME_FILE_MAX_BYTES ((size_t)1 << 20)
 #define HOME_FILE_MAX_THINGS 2000u
+#define HOME_FILE_ARENA_BYTES ((size_t)16 << 20)
 #define HOME_FILE_MAX_SETS 64u       /* of one scene */
 #define HOME_FILE_MAX_NAME_BYTES 80u /* of one name */
 
@@ -45,6 +46,11 @@ struct home_thing_set { /* one ability of one thing, as a scene or the start set
     double number;
 };
 
+struct home_thing_names { /* in another language */
+    const char *language;
+    struct home_list written, names; /* as the file writes them; the same in lower case */
+};
+
 struct home_thing {
     enum home_thing_type type;
     const char *id, *kind;        /* kind "": none */
@@ -52,6 +58,8 @@ struct home_thing {
     const struct home_kind *also; /* another one that its name says, for its risk; NULL: none */
     const char *name;             /* as the file writes it */
     struct home_list names;       /* name and aliases, lower case */
+    const struct home_thing_names *tongues;
+    uint32_t n_tongues;
     const struct home_thing *room; /* NULL: none */
     const char *unit;              /* of a sensor; NULL: none */
     const char *floor;             /* of a room, lower case; NULL: none */
@@ -67,6 +75,8 @@ struct home_thing {
 struct home_file {
     _Atomic uint32_t refs;
     const char *name;
+    const char *language;   /* of its names */
+    struct home_file *next; /* the same home in another language; NULL: no more */
     bool has_place;
     double place[2]; /* latitude and longitude in degrees, for sunrise and sunset */
     bool open;       /* unlisted things are accepted too: the demo home */
@@ -83,6 +93,12 @@ struct home_file {
 struct home_file *home_file_ref(struct home_file *f); /* NULL is fine */
 void home_file_unref(struct home_file *f);
 
+/* The home with the names of a language, those of the file for things that have none in it. It
+ * lives as long as f. A language that there is no table of: f. */
+struct home_file *home_file_in(struct home_file *f, const char *language);
+/* Makes the home in the language of a table; `home_file_in` finds it. The table outlives it. */
+SHOAL_MUST_CHECK int home_file_add(struct home_file *f, const struct home_table *t);
+
 /* "room", "device", ... */
 const char *home_file_type_name(enum home_thing_type type);
 /* "rooms", "devices", ... */
@@ -98,5 +114,8 @@ bool home_file_is(const struct home_thing *x, const struct home_list *kinds);
 bool home_file_has_word(const struct home_file *f, const char *word);
 /* The home as members of the open object, in the form of the file. */
 void home_file_json(struct json_out *j, const struct home_file *f);
+
+/* For those who make a file: collects the words of all names, each once. SHOAL_ENOMEM. */
+SHOAL_MUST_CHECK int home_file_collect_words(struct home_file *f);
 
 #endif

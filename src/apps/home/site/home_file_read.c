@@ -12,17 +12,16 @@
 #include "apps/home/table/home_words.h"
 #include "wire/yaml_in.h"
 
-#define ARENA_BYTES ((size_t)16 << 20)
 #define MAX_NAMES 32u
 #define MAX_LIMITS 16u
 #define MAX_ID_BYTES 120u
-#define MAX_WORDS 4096u /* of all names */
+#define MAX_TONGUES 16u
 #define SIZE_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 struct item { /* one entry of a list, while it is read */
     char *id, *name, *kind, *room, *floor, *risk, *unit;
     struct yaml_in_strs aliases, abilities;
-    yaml_node_t *limits, *sets;
+    yaml_node_t *limits, *sets, *names;
 };
 
 struct home_file_reader {
@@ -71,6 +70,13 @@ static int read_sets(struct yaml_in *r, yaml_node_t *v, const char *name)
 {
     (void)name;
     reader_of(r)->item.sets = v;
+    return 0;
+}
+
+static int read_tongues(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    (void)name;
+    reader_of(r)->item.names = v;
     return 0;
 }
 
@@ -203,27 +209,98 @@ static const char *name_of_id(struct home_file_reader *x, const char *id)
     return s ? s : "";
 }
 
+/* Two to eleven letters of ASCII and dashes: it becomes part of a name. */
+static bool is_language(const char *s)
+{
+    const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz-");
+    return n >= 2 && n < HOME_FILE_LANGUAGE && !s[n];
+}
+
+/* A name as it is compared: lower case, one space between words. */
+static int put_name(struct yaml_in *r, const yaml_node_t *at, const char *s, const char **out)
+{
+    struct home_file_reader *x = reader_of(r);
+    struct home_words words = home_words_split(&x->file->arena, s);
+    if (words.n == 0 || strlen(s) > HOME_FILE_MAX_NAME_BYTES || strpbrk(s, ";\n\r\t"))
+        return yaml_in_fail(r, at,
+                            "a name of '%s' must be 1 to %u bytes, without ';' and line breaks",
+                            x->item.id, HOME_FILE_MAX_NAME_BYTES);
+    *out = home_words_lower(&x->file->arena, home_words_join(&x->file->arena, &words, 0, words.n));
+    return 0;
+}
+
+static int too_many_names(struct yaml_in *r, const yaml_node_t *at)
+{
+    return yaml_in_fail(r, at, "'%s' has more than %u names", reader_of(r)->item.id, MAX_NAMES);
+}
+
+/* "names: {de: [Licht, Lampe]}": one name, or several of which replies use the first. */
+static int make_tongue(struct yaml_in *r, yaml_node_t *key, yaml_node_t *v,
+                       struct home_thing_names *out)
+{
+    struct home_file_reader *x = reader_of(r);
+    const char *language = yaml_in_scalar(key), *one = yaml_in_scalar(v);
+    const yaml_node_item_t *items = one ? NULL : v->data.sequence.items.start;
+    if (!language || !is_language(language))
+        return yaml_in_fail(r, key, "names has a map of languages, such as {de: [Licht, Lampe]}");
+    if (!one && (v->type != YAML_SEQUENCE_NODE || items == v->data.sequence.items.top))
+        return yaml_in_fail(r, v, "the names in '%s' must be a list of texts", language);
+    const size_t n = one ? 1 : (size_t)(v->data.sequence.items.top - items);
+    const char **written = arena_zalloc_n(&x->file->arena, n, sizeof(*written));
+    const char **lower = arena_zalloc_n(&x->file->arena, n, sizeof(*lower));
+    if (n > MAX_NAMES)
+        return too_many_names(r, v);
+    for (size_t i = 0; written && lower && i < n; i++) {
+        const char *s = one ? one : yaml_in_scalar(yaml_document_get_node(r->doc, items[i]));
+        if (!s)
+            return yaml_in_fail(r, v, "the names in '%s' must be a list of texts", language);
+        written[i] = copy(x, s);
+        int rc = put_name(r, v, s, &lower[i]);
+        if (rc < 0)
+            return rc;
+    }
+    const uint32_t kept = written && lower ? (uint32_t)n : 0;
+    *out = (struct home_thing_names){copy(x, language), {written, kept}, {lower, kept}};
+    return 0;
+}
+
+static int make_tongues(struct yaml_in *r, yaml_node_t *map, struct home_thing *thing)
+{
+    struct home_file_reader *x = reader_of(r);
+    if (map->type != YAML_MAPPING_NODE)
+        return yaml_in_fail(r, map, "names has a map of languages, such as {de: [Licht, Lampe]}");
+    const yaml_node_pair_t *pairs = map->data.mapping.pairs.start;
+    const size_t n = (size_t)(map->data.mapping.pairs.top - pairs);
+    if (n > MAX_TONGUES)
+        return yaml_in_fail(r, map, "names has more than %u languages", MAX_TONGUES);
+    struct home_thing_names *list = arena_zalloc_n(&x->file->arena, n + 1, sizeof(*list));
+    for (size_t i = 0; list && i < n; i++) {
+        int rc = make_tongue(r, yaml_document_get_node(r->doc, pairs[i].key),
+                             yaml_document_get_node(r->doc, pairs[i].value), &list[i]);
+        if (rc < 0)
+            return rc;
+    }
+    thing->tongues = list;
+    thing->n_tongues = list ? (uint32_t)n : 0;
+    return 0;
+}
+
 static int make_names(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
 {
     struct home_file_reader *x = reader_of(r);
     const struct item *k = &x->item;
     uint32_t n = k->aliases.n + 1;
     if (n > MAX_NAMES)
-        return yaml_in_fail(r, at, "'%s' has more than %u names", k->id, MAX_NAMES);
+        return too_many_names(r, at);
     const char **w = arena_zalloc_n(&x->file->arena, n, sizeof(*w));
     thing->name = k->name ? copy(x, k->name) : name_of_id(x, k->id);
     for (uint32_t i = 0; w && i < n; i++) {
-        const char *s = i ? k->aliases.v[i - 1] : thing->name;
-        struct home_words words = home_words_split(&x->file->arena, s);
-        if (words.n == 0 || strlen(s) > HOME_FILE_MAX_NAME_BYTES || strpbrk(s, ";\n\r\t"))
-            return yaml_in_fail(r, at,
-                                "a name of '%s' must be 1 to %u bytes, without ';' and line breaks",
-                                k->id, HOME_FILE_MAX_NAME_BYTES);
-        w[i] =
-            home_words_lower(&x->file->arena, home_words_join(&x->file->arena, &words, 0, words.n));
+        int rc = put_name(r, at, i ? k->aliases.v[i - 1] : thing->name, &w[i]);
+        if (rc < 0)
+            return rc;
     }
     thing->names = (struct home_list){w, w ? n : 0};
-    return 0;
+    return k->names ? make_tongues(r, k->names, thing) : 0;
 }
 
 static int make_abilities(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
@@ -290,8 +367,9 @@ static int make_risk(struct yaml_in *r, yaml_node_t *at, struct home_thing *thin
 #define AT(member) offsetof(struct item, member)
 #define NAMES                                                                                      \
     {"id", YAML_IN_STR, AT(id), NULL}, {"name", YAML_IN_STR, AT(name), NULL},                      \
+        {"aliases", YAML_IN_STRS, AT(aliases), NULL},                                              \
     {                                                                                              \
-        "aliases", YAML_IN_STRS, AT(aliases), NULL                                                 \
+        "names", YAML_IN_CUSTOM, 0, read_tongues                                                   \
     }
 static const struct yaml_in_key room_keys[] = {NAMES, {"floor", YAML_IN_STR, AT(floor), NULL}};
 static const struct yaml_in_key person_keys[] = {NAMES};
@@ -461,25 +539,6 @@ static int link_things(struct yaml_in *r)
     return rc;
 }
 
-/* The words of all names, each once. */
-static int collect_words(struct home_file *f)
-{
-    const char **w = arena_zalloc_n(&f->arena, MAX_WORDS, sizeof(*w));
-    uint32_t n = 0;
-    int rc = w ? strmap_init(&f->word_set, MAX_WORDS) : SHOAL_ENOMEM;
-    for (uint32_t i = 0; rc >= 0 && i < f->n_things; i++)
-        for (uint32_t k = 0; rc >= 0 && k < f->things[i].names.n; k++) {
-            struct home_words words = home_words_split(&f->arena, f->things[i].names.w[k]);
-            for (uint32_t m = 0; rc >= 0 && m < words.n && n < MAX_WORDS; m++) {
-                rc = strmap_put(&f->word_set, words.w[m], strlen(words.w[m]), n);
-                if (rc == 0)
-                    w[n++] = words.w[m];
-            }
-        }
-    f->words = (struct home_list){w, n};
-    return rc < 0 ? rc : 0;
-}
-
 static int read_starts(struct yaml_in *r, yaml_node_t *v, const char *name)
 {
     (void)name;
@@ -516,13 +575,6 @@ static int read_place(struct yaml_in *r, yaml_node_t *v, const char *name)
     mem_free(p.latitude);
     mem_free(p.longitude);
     return rc;
-}
-
-/* Two to eleven letters of ASCII and dashes: it becomes part of a name. */
-static bool is_language(const char *s)
-{
-    const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz-");
-    return n >= 2 && n < HOME_FILE_LANGUAGE && !s[n];
 }
 
 /* The table was chosen by the language, unless one was named. */
@@ -582,8 +634,9 @@ int home_file_read_text(struct home_file **out, const struct home_table *table, 
         return err_set(e, SHOAL_ENOMEM, "%s", name);
     }
     atomic_init(&f->refs, 1);
-    arena_init(&f->arena, ARENA_BYTES);
+    arena_init(&f->arena, HOME_FILE_ARENA_BYTES);
     f->name = "home";
+    f->language = table->language;
     f->things = arena_zalloc_n(&f->arena, HOME_FILE_MAX_THINGS, sizeof(*f->things));
     x->file = f;
     x->table = table;
@@ -591,9 +644,12 @@ int home_file_read_text(struct home_file **out, const struct home_table *table, 
     int rc = room ? yaml_in_document(text, n, name, read_top, x, e)
                   : err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);
     item_fini(&x->item);
-    if (rc == 0 && (f->arena.rc < 0 || collect_words(f) < 0))
+    if (rc == 0 && (f->arena.rc < 0 || home_file_collect_words(f) < 0))
         rc = err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);
     mem_free(x);
+    for (const struct home_table *t = table->next; rc == 0 && t; t = t->next)
+        if (home_file_add(f, t) < 0)
+            rc = err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);
     if (rc < 0) {
         home_file_unref(f);
         return rc;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file/file_map.h"
 #include "base/mem.h"
@@ -690,10 +691,23 @@ int home_table_open(struct home_table **out, const char *path, struct err *e)
     return rc;
 }
 
-void home_table_close(struct home_table *t)
+void home_table_add(struct home_table *t, struct home_table *other)
 {
-    if (!t)
-        return;
+    other->next = t->next;
+    t->next = other;
+}
+
+const struct home_table *home_table_in(const struct home_table *t, const char *language)
+{
+    const size_t n = language ? strcspn(language, "-_") : 0;
+    for (const struct home_table *x = t; language && x; x = x->next)
+        if (strlen(x->language) == n && strncasecmp(x->language, language, n) == 0)
+            return x;
+    return language ? NULL : t;
+}
+
+static void close_one(struct home_table *t)
+{
     for (uint32_t i = 0; i < t->n_slots; i++)
         strmap_fini(&t->slot[i].known);
     strmap_fini(&t->stop.known);
@@ -706,4 +720,12 @@ void home_table_close(struct home_table *t)
     strmap_fini(&t->date_names);
     arena_fini(&t->arena);
     mem_free(t);
+}
+
+void home_table_close(struct home_table *t)
+{
+    for (struct home_table *next; t; t = next) {
+        next = t->next;
+        close_one(t);
+    }
 }

@@ -229,6 +229,9 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_LISTED,    /* what is scheduled */
                 HOME_SAY_NOTHING,   /* nothing of that kind is scheduled */
                 HOME_SAY_CANCELLED, /* it will not happen */
+                HOME_SAY_PAUSED,    /* it waits, in this order with the two below */
+                HOME_SAY_RESUMED,   /* it goes on */
+                HOME_SAY_MOVED,     /* it happens at another time */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but without a schedule */
                 HOME_SAY_QUANTITY,  /* a number, but of what? */
                 HOME_SAY_LONG,      /* text that is too long for any sensible reply */
@@ -278,6 +281,7 @@ enum home_part { /* parts of sentences: why something does not happen, and how w
                  HOME_PART_TOO_LONG,
                  HOME_PART_CHANGED,
                  HOME_PART_NO_SCHEDULE,
+                 HOME_PART_PAUSED,
                  HOME_PART_UNCONNECTED,
                  HOME_PART_OFFLINE,
                  HOME_PART_FAILED,
@@ -292,17 +296,20 @@ enum home_part { /* parts of sentences: why something does not happen, and how w
                  HOME_PART_COUNT,
 };
 
+enum home_later_turn { HOME_LATER_PAUSE, HOME_LATER_RESUME, HOME_LATER_CHANGE, HOME_LATER_TURNS };
+
 struct home_later_table { /* list NULL: the table lacks this part */
     const struct home_action *cancel[HOME_LATER_COUNT], *list;
-    struct home_list words[HOME_LATER_COUNT]; /* words for each kind: "timer" */
-    struct home_list cancel_words;            /* phrases that cancel: "delete" */
-    struct home_list all;                     /* "cancel all timers" */
-    struct home_list skip;                    /* words that do not say which one */
-    struct home_list each;                    /* "every" of "every two hours" */
-    struct home_list other;                   /* "other" of "every other day" */
-    struct home_pairs days;                   /* "tomorrow" is 1 */
-    struct home_list past;                    /* days that are over: "yesterday" */
-    struct home_pairs parts;                  /* "evening" is 19:00 */
+    const struct home_action *turn[HOME_LATER_TURNS]; /* NULL: not known */
+    struct home_list words[HOME_LATER_COUNT];         /* words for each kind: "timer" */
+    struct home_list cancel_words;                    /* phrases that cancel: "delete" */
+    struct home_list all;                             /* "cancel all timers" */
+    struct home_list skip;                            /* words that do not say which one */
+    struct home_list each;                            /* "every" of "every two hours" */
+    struct home_list other;                           /* "other" of "every other day" */
+    struct home_pairs days;                           /* "tomorrow" is 1 */
+    struct home_list past;                            /* days that are over: "yesterday" */
+    struct home_pairs parts;                          /* "evening" is 19:00 */
     struct home_pairs every; /* "every weekday": bits from Monday on; 0: impossible */
     struct home_pairs sun;   /* "sunset": enum sun_event */
 };
@@ -392,6 +399,7 @@ enum home_var { /* names in the templates of lines and answers; slots follow */
 
 struct home_table {
     const char *name, *language;
+    struct home_table *next;    /* the same in another language; owned; NULL: no more */
     const char *reader, *reply; /* names of the models; reply NULL: the program says it all */
 
     struct home_stop stop;
@@ -459,7 +467,12 @@ struct home_table {
 SHOAL_MUST_CHECK int home_table_open(struct home_table **out, const char *path, struct err *e);
 SHOAL_MUST_CHECK int home_table_parse(struct home_table **out, const char *json, size_t n,
                                       struct err *e);
+/* Closes those of other languages, too. NULL is fine. */
 void home_table_close(struct home_table *t);
+/* Takes a table of another language, to be found by home_table_in. */
+void home_table_add(struct home_table *t, struct home_table *other);
+/* The table of a language, "de" or "de-AT"; NULL language: this one. NULL: there is none. */
+const struct home_table *home_table_in(const struct home_table *t, const char *language);
 
 /* NULL: not in the table. */
 const struct home_slot *home_table_slot(const struct home_table *t, const char *name);

@@ -87,7 +87,8 @@ void home_table_read_later(struct home_reader *r, const struct json_node *root)
     read_lists(r, root);
     read_help(r, root);
     if (!at.v || !json_strict_object(&r->d, &at, "set cancel list words cancel_words",
-                                     "all skip each other days past parts every sun"))
+                                     "all skip each other days past parts every sun pause "
+                                     "resume change"))
         return;
     const struct home_action *set[HOME_LATER_COUNT] = {NULL};
     read_actions(r, &at, "set", set);
@@ -98,6 +99,11 @@ void home_table_read_later(struct home_reader *r, const struct json_node *root)
                 r->t->action[i].rings = (enum home_later_kind)k;
         if (!l->cancel[k])
             json_strict_fail(&r->d, &at, "cancel: \"%s\" is missing", kind_names[k]);
+    }
+    static const char *const turns[] = {"pause", "resume", "change"}; /* enum home_later_turn */
+    for (uint32_t i = 0; i < HOME_LATER_TURNS; i++) {
+        struct json_node v = json_strict_get(&at, turns[i]);
+        l->turn[i] = v.v ? home_table_action_named(r, &v) : NULL;
     }
     struct json_node list = json_strict_get(&at, "list"), words = json_strict_get(&at, "words");
     l->list = home_table_action_named(r, &list);

@@ -154,6 +154,9 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_LISTED] = {"listed", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NOTHING] = {"nothing", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_CANCELLED] = {"cancelled", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_PAUSED] = {"paused", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_RESUMED] = {"resumed", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_MOVED] = {"moved", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
         [HOME_SAY_QUANTITY] = {"quantity", 0},
         [HOME_SAY_LONG] = {"long", 0},
@@ -175,15 +178,15 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_NO_STOP] = {"no_stop", 0},
     };
     struct json_node at = json_strict_get(root, "says");
-    if (!at.v ||
-        !json_strict_object(&r->d, &at, "",
-                            "ask negate suppose report retract unsure confirm declined "
-                            "expired left limit done scheduled failed missing unknown rest "
-                            "pronoun not_here which state states no_states due "
-                            "listed nothing cancelled no_end quantity long no_stop "
-                            "pretend simulated list_added list_removed list_missing list_empty "
-                            "list_items list_full list_names list_none reading alarm alarm_over "
-                            "no_alarm"))
+    if (!at.v || !json_strict_object(
+                     &r->d, &at, "",
+                     "ask negate suppose report retract unsure confirm declined "
+                     "expired left limit done scheduled failed missing unknown rest "
+                     "pronoun not_here which state states no_states due "
+                     "listed nothing cancelled paused resumed moved no_end quantity long no_stop "
+                     "pretend simulated list_added list_removed list_missing list_empty "
+                     "list_items list_full list_names list_none reading alarm alarm_over "
+                     "no_alarm"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);
@@ -221,6 +224,7 @@ static void read_parts(struct home_reader *r, const struct json_node *root)
         [HOME_PART_TOO_LONG] = "too_long",
         [HOME_PART_CHANGED] = "changed",
         [HOME_PART_NO_SCHEDULE] = "no_schedule",
+        [HOME_PART_PAUSED] = "paused",
         [HOME_PART_UNCONNECTED] = "unconnected",
         [HOME_PART_OFFLINE] = "offline",
         [HOME_PART_FAILED] = "failed",
@@ -234,14 +238,15 @@ static void read_parts(struct home_reader *r, const struct json_node *root)
         [HOME_PART_EXCEPT_IN] = "except_in",
     };
     struct json_node at = json_strict_get(root, "parts");
-    if (!at.v || !json_strict_object(
-                     &r->d, &at,
-                     "risk no_limits present above below span unit state unable "
-                     "gone action unclear nothing_has no_such no_sun no_sun_there "
-                     "no_place not_known begin repeat over often far too_long changed "
-                     "no_schedule unconnected offline failed it here or plus minus place except "
-                     "except_in",
-                     ""))
+    if (!at.v ||
+        !json_strict_object(
+            &r->d, &at,
+            "risk no_limits present above below span unit state unable "
+            "gone action unclear nothing_has no_such no_sun no_sun_there "
+            "no_place not_known begin repeat over often far too_long changed "
+            "no_schedule paused unconnected offline failed it here or plus minus place except "
+            "except_in",
+            ""))
         return;
     for (size_t i = 0; i < HOME_PART_COUNT; i++) {
         struct json_node v = json_strict_get(&at, keys[i]);

@@ -9,7 +9,7 @@
 #include "wire/value_json.h"
 
 struct body {
-    const char *text, *confirm, *room, *model;
+    const char *text, *confirm, *room, *language, *model;
     const cJSON *input;
     bool stream, explain, reply, dry;
     int64_t priority;
@@ -23,6 +23,8 @@ const struct field process_fields[] = {
     {"confirm", FIELD_STR, AT(confirm), 0, 0,
      "token of actions with the result confirm: they happen now", NULL},
     {"room", FIELD_STR, AT(room), 0, 0, "the room that the speaker is in", NULL},
+    {"language", FIELD_STR, AT(language), 0, 0,
+     "of the text and the reply, such as de; default: Content-Language, or that of the home", NULL},
     {"model", FIELD_STR, AT(model), 0, 0,
      "a flow, or a route with one; default: process.flow of the configuration, or ask", NULL},
     {"input", FIELD_VALUE, AT(input), 0, 0, "inputs of the flow besides the text",
@@ -168,6 +170,8 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
         r->ask.confirm = request_copy(r, b.confirm, strlen(b.confirm));
     if (b.room)
         r->ask.room = request_copy(r, b.room, strlen(b.room));
+    if (b.language)
+        r->language = request_copy(r, b.language, strlen(b.language));
     if (b.model)
         r->model = request_copy(r, b.model, strlen(b.model));
     if (b.input && read_input(r, b.input, e) < 0)
