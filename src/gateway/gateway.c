@@ -592,6 +592,8 @@ int gateway_check(const struct config *c, struct err *e)
     tls_server_close(tls);
     for (uint32_t i = 0; rc == 0 && i < c->n_models; i++) {
         rc = check_readable(&at, "models[].path", c->models[i].path);
+        if (rc == 0 && c->models[i].key_file)
+            rc = check_readable(&at, "models[].key_file", c->models[i].key_file);
         if (rc == 0 && registry_check_path(c->models[i].path, &why) < 0)
             rc = config_where_fail(&at, "models[].path", c->models[i].path, "the model '%.60s': %s",
                                    c->models[i].name, why.msg);
