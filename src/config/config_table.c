@@ -848,6 +848,10 @@ const struct config_key config_keys[] = {
     ROW("trust.signatures", STR, AT(trust.signatures), NULL, 0, 0, START,
         "Folder with signatures for models that have none beside them, such as those that a node "
         "fetches: SHA256.sig, with the SHA-256 of the model."),
+    ROW("trust.revoked", STRS, AT(trust.revoked), NULL, 0, 256, START,
+        "Keys that are believed no longer: public keys as files, or their names as `shoal model "
+        "verify` prints them. And versions that are loaded no longer, by the SHA-256 of the model: "
+        "older ones, which still have a valid signature."),
     ITEMS("trust.signers", struct config_signer, CONFIG_MAX_SIGNERS, take_signer,
           "Signers. A key that replaces another is one more signer, until all models are signed "
           "with it."),
@@ -859,6 +863,8 @@ const struct config_key config_keys[] = {
         "revocation lists."),
     ROW("trust.signers[].subject", STR, SIGNER(subject), NULL, 0, 0, START,
         "Common name that the signer's certificate must have. Default: any."),
+    ROW("trust.signers[].until", STR, SIGNER(until), NULL, 0, 0, START,
+        "Day (UTC) from when on it is believed no longer: `2027-12-31`. Default: always."),
     ROW("trust.signers[].models", STRS, SIGNER(models), NULL, 0, 64, START,
         "Names of the models that it may sign, as patterns: `line-*`. Default: all."),
     MAP("audit", "A log of every request that cannot be changed unnoticed (docs/SUPPLY.md)."),
