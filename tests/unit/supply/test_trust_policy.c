@@ -290,7 +290,7 @@ int main(void)
         TEST(test_swapped_signature),
         TEST(test_other_places),
         TEST(test_wrong_files),
-        cmocka_unit_test(test_revoked_and_expired),
+        TEST(test_revoked_and_expired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
