@@ -208,6 +208,7 @@ static int by_signer(struct checking *c, const struct signer *s, struct err *e)
 /* 1: nobody of the policy has signed it. */
 static int find_signer(struct checking *c, struct err *why, struct err *e)
 {
+    struct err late = {0};
     for (uint32_t i = 0; i < c->p->n_signers; i++) {
         const struct signer *s = &c->p->signers[i];
         if (signer_anchor_is_minisign(s->anchor) != c->is_minisign || by_signer(c, s, why) < 0)
@@ -218,7 +219,7 @@ static int find_signer(struct checking *c, struct err *why, struct err *e)
                            "sign it with another one",
                            c->by.key, s->name);
         if (s->until_s && time(NULL) >= s->until_s) {
-            err_set(why, SHOAL_EINVAL, "%.64s is believed no longer: see its `until`", s->name);
+            err_set(&late, SHOAL_EINVAL, "%.64s is believed no longer: see its `until`", s->name);
             continue; /* the next one may have the same key, and more time */
         }
         snprintf(c->by.name, sizeof(c->by.name), "%s", s->name);
@@ -230,6 +231,8 @@ static int find_signer(struct checking *c, struct err *why, struct err *e)
                                s->name, c->m->names[k]);
         return 0;
     }
+    if (late.msg[0])
+        *why = late;
     c->by = (struct signed_by){.method = SIGNER_NONE};
     return 1;
 }
