@@ -1,7 +1,7 @@
 # A front end for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-manual conformance-observe conformance-ollama conformance-python conformance-supply conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster demo-voice schedulers fmt clean test-cuda
+.PHONY: all conformance-llama-server conformance-manual conformance-observe conformance-ollama conformance-python conformance-supply conformance-tools deb help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster demo-voice schedulers fmt clean test-cuda
 all: build
 
 help: ## show this list
@@ -43,6 +43,11 @@ install: deps ## install the program, the library, the models and the manual
 	@umask 022; DESTDIR=$(DESTDIR) cmake --install build >build/install.log || { cat build/install.log; exit 1; }
 	@cp build/install_manifest.txt build/installed.txt
 	@echo "installed in $(DESTDIR)$(PREFIX)"
+
+deb: configure ## make a Debian package of the program, the library and the models in build/
+	@command -v dpkg-shlibdeps >/dev/null || { echo "install dpkg-dev first"; exit 1; }
+	@cmake --build build --target shoal shoal_lib shoal_static pages
+	@packaging/make-deb build build
 
 uninstall: ## remove what the last make install wrote
 	@packaging/uninstall build/installed.txt "$(DESTDIR)"

@@ -21,14 +21,15 @@ cmd_fn cmd_anomaly_export, cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_audit_
     cmd_flow_draw, cmd_flow_run, cmd_flow_trace, cmd_gateway, cmd_gc, cmd_generate, cmd_health,
     cmd_home_check, cmd_home_import, cmd_home_list, cmd_index_add, cmd_index_ask, cmd_index_query,
     cmd_index_remove, cmd_index_stats, cmd_import_hf, cmd_import_ollama, cmd_init, cmd_list,
-    cmd_load, cmd_logits, cmd_mcp, cmd_model_convert, cmd_model_list, cmd_model_load,
-    cmd_model_lora, cmd_model_quantize, cmd_model_show, cmd_model_sign, cmd_model_unload,
-    cmd_model_verify, cmd_node, cmd_perplexity, cmd_pii, cmd_ps, cmd_pull, cmd_push, cmd_rerank,
-    cmd_rm, cmd_rollout_history, cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_start,
-    cmd_rollout_status, cmd_rollout_undo, cmd_route, cmd_router_fit, cmd_run, cmd_say, cmd_score,
-    cmd_serve, cmd_shard_plan, cmd_show, cmd_sim, cmd_store_add, cmd_store_fetch, cmd_store_gc,
-    cmd_store_list, cmd_store_remove, cmd_store_tag, cmd_store_verify, cmd_summarize, cmd_tag,
-    cmd_tokenize, cmd_trace, cmd_transcribe, cmd_listen, cmd_satellite, cmd_top, cmd_wake;
+    cmd_load, cmd_logits, cmd_mcp, cmd_model_convert, cmd_model_decrypt, cmd_model_encrypt,
+    cmd_model_list, cmd_model_load, cmd_model_lora, cmd_model_quantize, cmd_model_show,
+    cmd_model_sign, cmd_model_unload, cmd_model_verify, cmd_node, cmd_perplexity, cmd_pii, cmd_ps,
+    cmd_pull, cmd_push, cmd_rerank, cmd_rm, cmd_rollout_history, cmd_rollout_pause,
+    cmd_rollout_promote, cmd_rollout_start, cmd_rollout_status, cmd_rollout_undo, cmd_route,
+    cmd_router_fit, cmd_run, cmd_say, cmd_score, cmd_serve, cmd_shard_plan, cmd_show, cmd_sim,
+    cmd_store_add, cmd_store_fetch, cmd_store_gc, cmd_store_list, cmd_store_remove, cmd_store_tag,
+    cmd_store_verify, cmd_summarize, cmd_tag, cmd_tokenize, cmd_trace, cmd_transcribe, cmd_listen,
+    cmd_satellite, cmd_top, cmd_wake;
 
 #define MAX_NAMES 64u
 
@@ -40,6 +41,9 @@ static const struct command model_verbs[] = {
     {"lora", cmd_model_lora, "merge a LoRA adapter into its base model", NULL},
     {"sign", cmd_model_sign, "sign a model with a key or a certificate", NULL},
     {"verify", cmd_model_verify, "check who signed a model, and that it is what was signed", NULL},
+    {"encrypt", cmd_model_encrypt, "encrypt a model, so that a stolen disk does not give it away",
+     NULL},
+    {"decrypt", cmd_model_decrypt, "write the plain file of an encrypted model", NULL},
     {"list", cmd_model_list, "list the models of a running server", NULL},
     {"load", cmd_model_load, "load a model on a running server", NULL},
     {"unload", cmd_model_unload, "unload a model from a running server's memory", NULL},

@@ -28,8 +28,8 @@ const char *remote_server(const struct opts *o)
 
 int remote_init(struct remote_model *r, const struct opts *o, int interrupt_fd)
 {
-    static const char *const local[] = {"ctx",   "threads",  "kernels", "kv",
-                                        "chunk", "no-cache", "lora"};
+    static const char *const local[] = {"ctx",   "threads",  "kernels",  "kv",
+                                        "chunk", "no-cache", "key-file", "lora"};
     static const char *const unsent[] = {"logit-bias", "repeat-last-n"};
     const char *key = opts_text(o, "key");
     *r = (struct remote_model){.o = o,

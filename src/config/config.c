@@ -59,6 +59,7 @@ void config_unref(struct config *c)
         mem_free((char *)(uintptr_t)c->models[i].card);
         mem_free((char *)(uintptr_t)c->models[i].pack);
         mem_free((char *)(uintptr_t)c->models[i].base);
+        mem_free((char *)(uintptr_t)c->models[i].key_file);
     }
     router_table_fini(&c->router);
     config_things_fini(&c->things);

@@ -30,13 +30,15 @@ int config_add_model(struct config *c, const struct registry_spec *spec, struct 
     copy.labels = spec->labels ? mem_strdup(spec->labels) : NULL;
     copy.card = spec->card ? mem_strdup(spec->card) : NULL;
     copy.pack = spec->pack ? mem_strdup(spec->pack) : NULL;
+    copy.key_file = spec->key_file ? mem_strdup(spec->key_file) : NULL;
     copy.base = spec->base ? mem_strdup(spec->base) : NULL;
     c->models[c->n_models++] = copy; /* unref frees it, whole or not */
     int rc = config_routes_meet(&c->router, spec->name, e);
     if (rc < 0)
         return rc;
     if (!copy.name || !copy.path || !copy.task || (spec->labels && !copy.labels) ||
-        (spec->card && !copy.card) || (spec->pack && !copy.pack) || (spec->base && !copy.base))
+        (spec->card && !copy.card) || (spec->pack && !copy.pack) || (spec->base && !copy.base) ||
+        (spec->key_file && !copy.key_file))
         return err_set(e, SHOAL_ENOMEM, "configuration");
     return 0;
 }

@@ -28,6 +28,7 @@ static const struct {
             {"tls.key", READ_FILE},
             {"tls.client_ca", READ_FILE},
             {"models[].path", READ_FILE},
+            {"models[].key_file", READ_FILE},
             {"models[].calibration", READ_FILE},
             {"models[].adapters[].path", READ_FILE},
             {"model_dirs", READ_FOLDER},

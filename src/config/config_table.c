@@ -31,7 +31,7 @@ struct model_keys {
     struct registry_spec spec;
     struct model_adapter adapters[CONFIG_MAX_ADAPTERS];
     uint32_t n_adapters;
-    char *name, *path, *task, *labels, *cpus, *calibration, *shard;
+    char *name, *path, *task, *labels, *cpus, *calibration, *shard, *key_file;
     uint32_t kv, drafts, isolation, cache, nice; /* which choice, but for nice */
     bool lazy;
     struct config_routes_model facts; /* name is not used: it is the model's */
@@ -95,6 +95,9 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
         return yaml_in_fail(r, at, "%.200s", inner.msg);
     if (want.mode != SHARD_NONE && k->spec.apart)
         return yaml_in_fail(r, at, "shard does not work with isolation: process");
+    if (want.mode != SHARD_NONE && k->key_file)
+        return yaml_in_fail(r, at,
+                            "an encrypted model cannot be sharded: other nodes lack its key");
     if (want.mode != SHARD_NONE)
         snprintf(k->spec.shard, sizeof(k->spec.shard), "%s", k->shard);
     o->nice = (int32_t)k->nice;
@@ -103,6 +106,7 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     k->spec.name = k->name;
     k->spec.path = k->path;
     k->spec.task = k->task;
+    k->spec.key_file = k->key_file;
     k->spec.labels = k->labels;
     k->spec.kv_q8 = k->kv == 1;
     k->spec.no_drafts = k->drafts == 1;
@@ -269,6 +273,9 @@ const struct config_key config_keys[] = {
           "Models of this process. Default: those included with Shoal, and none for a gateway."),
     NEEDED("models[].name", STR, MODEL(name), LIVE, "Its name for clients."),
     NEEDED("models[].path", STR, MODEL(path), LIVE, "GGUF file, or Hugging Face folder."),
+    ROW("models[].key_file", STR, MODEL(key_file), NULL, 0, 0, START,
+        "File with the key or the passphrase of a model that shoal model encrypt wrote. It is "
+        "decrypted into memory only."),
     ROW("models[].task", STR, MODEL(task), NULL, 0, 0, START,
         "Its purpose, in lists of models. Default: what the file supports."),
     ROW("models[].labels", STR, MODEL(labels), NULL, 0, 0, START,
@@ -840,6 +847,10 @@ const struct config_key config_keys[] = {
     ROW("trust.signatures", STR, AT(trust.signatures), NULL, 0, 0, START,
         "Folder with signatures for models that have none beside them, such as those that a node "
         "fetches: SHA256.sig, with the SHA-256 of the model."),
+    ROW("trust.revoked", STRS, AT(trust.revoked), NULL, 0, 256, START,
+        "Keys that are believed no longer: public keys as files, or their names as `shoal model "
+        "verify` prints them. And versions that are loaded no longer, by the SHA-256 of the model: "
+        "older ones, which still have a valid signature."),
     ITEMS("trust.signers", struct config_signer, CONFIG_MAX_SIGNERS, take_signer,
           "Signers. A key that replaces another is one more signer, until all models are signed "
           "with it."),
@@ -851,6 +862,8 @@ const struct config_key config_keys[] = {
         "revocation lists."),
     ROW("trust.signers[].subject", STR, SIGNER(subject), NULL, 0, 0, START,
         "Common name that the signer's certificate must have. Default: any."),
+    ROW("trust.signers[].until", STR, SIGNER(until), NULL, 0, 0, START,
+        "Day (UTC) from when on it is believed no longer: `2027-12-31`. Default: always."),
     ROW("trust.signers[].models", STRS, SIGNER(models), NULL, 0, 64, START,
         "Names of the models that it may sign, as patterns: `line-*`. Default: all."),
     MAP("audit", "A log of every request that cannot be changed unnoticed (docs/SUPPLY.md)."),

@@ -16,7 +16,8 @@
 struct trust_policy;
 
 struct config_signer {
-    char *name, *key, *certificate, *subject;
+    char *name, *key, *certificate, *subject, *until;
+    int64_t until_s; /* of until; 0: none */
     struct yaml_in_strs models;
 };
 
@@ -26,6 +27,7 @@ struct config_trust {
     uint32_t require; /* 1: signed */
     bool included;
     char *signatures;
+    struct yaml_in_strs revoked;
 };
 
 int config_trust_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_trust *c);

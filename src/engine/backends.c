@@ -27,6 +27,7 @@
 #include "engine/onnx/onnx_lm.h"
 #include "engine/onnx/onnx_session.h"
 #include "format/model_open.h"
+#include "format/sealed_file.h"
 #include "model/encoder.h"
 #include "model/t5.h"
 #include "model/voice/voice.h"
@@ -50,7 +51,8 @@ static int open_specialist(struct shoal_engine *en, const char *path,
     int found = onnx_files_find(&files, path, e);
     if (found < 0)
         return found;
-    int rc = found ? onnx_files_open(&files, &en->file, e) : model_open(&en->file, path, e);
+    int rc = found ? onnx_files_open(&files, &en->file, e)
+                   : model_open_with(&en->file, path, o->key_file, e);
     if (rc < 0)
         return rc;
     if (found) { /* its inputs show what kind of model it is */
@@ -189,7 +191,7 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
     char dir[PATH_MAX];
     struct decoder_sizes sizes, whole = {.kv_page = 1};
     struct decoder_opts d;
-    int rc = en->file ? 0 : model_open(&en->file, path, e);
+    int rc = en->file ? 0 : model_open_with(&en->file, path, o->key_file, e);
     if (rc == 0)
         rc = decoder_options(&d, en, o, dir, e);
     if (rc < 0)
@@ -538,7 +540,9 @@ int backends_check(const char *path, struct err *e)
     struct onnx_files files;
     if (scorer_specialist_knows(path) || extract_detect(path))
         return 0;
-    int found = onnx_files_find(&files, path, e);
+    int found = sealed_check(path, e); /* the rest needs its key */
+    if (found == 0)
+        found = onnx_files_find(&files, path, e);
     if (found != 0)
         return found < 0 ? found : 0;
     int rc = model_open(&file, path, e);

@@ -47,4 +47,9 @@ void engine_files_report(const struct shoal_engine *en, const char *path)
     const struct weights *w = weights_of(en);
     if (w && w->damage)
         log_warn("engine", "%s: rebuilt the cache of tiled weights: %s", path, w->damage);
+    if (w && w->unlocked)
+        log_warn("engine",
+                 "%s: its decrypted weights may be swapped to disk: raise the limit of locked "
+                 "memory (LimitMEMLOCK, ulimit -l), or encrypt the swap",
+                 path);
 }

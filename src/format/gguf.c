@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/rd.h"
+#include "format/sealed_file.h"
 
 /* The smallest encodings bound the counts that a file may claim by the remaining bytes. */
 enum {
@@ -248,13 +249,33 @@ int gguf_parse(struct model_file **out, const void *bytes, size_t n, struct err 
     return load(out, bytes, n, NULL, e);
 }
 
+/* Maps the file, or decrypts it into memory. */
+static int map_model(struct file_map *map, const char *path, const char *key_file, struct err *e)
+{
+    int rc = file_map_open(map, path, e);
+    if (rc < 0 || !sealed_is(map->bytes, map->n_bytes))
+        return rc;
+    file_map_close(map);
+    if (!key_file)
+        return err_set(e, SHOAL_EINVAL,
+                       "%s is encrypted; name the file with its key: --key-file FILE, or key_file "
+                       "of the model in the configuration",
+                       path);
+    return sealed_open(map, path, key_file, e);
+}
+
 int gguf_open(struct model_file **out, const char *path, struct err *e)
+{
+    return gguf_open_with(out, path, NULL, e);
+}
+
+int gguf_open_with(struct model_file **out, const char *path, const char *key_file, struct err *e)
 {
     struct file_map *map = mem_zalloc(sizeof(*map));
     *out = NULL;
     if (!map)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the model file");
-    int rc = file_map_open(map, path, e);
+    int rc = map_model(map, path, key_file, e);
     if (rc == 0 && (rc = load(out, map->bytes, map->n_bytes, map, e)) < 0)
         err_wrap(e, "%s", path);
     if (rc < 0) {

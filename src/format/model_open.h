@@ -6,5 +6,8 @@
 
 /* As gguf_open and hf_folder_open; model_file_close takes it back. */
 SHOAL_MUST_CHECK int model_open(struct model_file **out, const char *path, struct err *e);
+/* The same for a file that may be encrypted; key_file: its key, or NULL. */
+SHOAL_MUST_CHECK int model_open_with(struct model_file **out, const char *path,
+                                     const char *key_file, struct err *e);
 
 #endif

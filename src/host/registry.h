@@ -89,8 +89,9 @@ struct registry_spec { /* from the configuration; strings are copied */
     const char *task;   /* "generate", ...; NULL or "": whatever the file can do */
     const char *labels; /* label set of this name; NULL: the model's default */
     struct confidence_calibration calibration; /* of this label set */
-    const char *pack; /* folder with a manifest to verify the files against; or NULL */
-    const char *card; /* description in Markdown; or NULL */
+    const char *pack;     /* folder with a manifest to verify the files against; or NULL */
+    const char *card;     /* description in Markdown; or NULL */
+    const char *key_file; /* opens an encrypted model, as in shoal_engine_opts; or NULL */
     /* SHA-256 that the content must have, checked before loading; or NULL. Several versions of a
      * name can coexist, each with its own sum and path. */
     const uint8_t *sum;

@@ -214,6 +214,7 @@ static int open_model(struct registry *r, struct registry_slot *s, size_t memory
         .int8 = s->spec.int8,
         .memory_bytes = memory,
         .cache_dir = r->cache_dir,
+        .key_file = s->spec.key_file,
         .progress = on_progress,
         .progress_ctx = s};
     *out = (struct opened){.engine = NULL};

@@ -42,6 +42,7 @@ void registry_slot_free(struct registry_slot *s)
     mem_free(s->beginnings);
     mem_free(s->path);
     mem_free(s->pack);
+    mem_free((char *)(uintptr_t)s->spec.key_file);
     mem_free(s);
 }
 
@@ -270,9 +271,12 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
         s->path = mem_strdup(spec->path);
         s->pack = spec->pack ? mem_strdup(spec->pack) : NULL;
     }
-    if (!s || !s->path || (spec->pack && !s->pack) || !copy_parts(s, spec)) {
+    char *key = s && !base && spec->key_file ? mem_strdup(spec->key_file) : NULL;
+    if (!s || !s->path || (spec->pack && !s->pack) || (!base && spec->key_file && !key) ||
+        !copy_parts(s, spec)) {
         if (s)
             registry_slot_free(s);
+        mem_free(key);
         return NULL;
     }
     s->all = r;
@@ -284,6 +288,7 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
         s->spec.pinned = spec->pinned;
         s->spec.adapter_scale = spec->adapter_scale;
     }
+    s->spec.key_file = key;
     s->spec.base = NULL;
     s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
     s->spec.card = s->spec.pack = NULL;

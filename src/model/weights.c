@@ -337,6 +337,15 @@ static void place_mats(struct weights *w, uint8_t *data)
         w->mats[i].data = data + w->offsets[i];
 }
 
+/* Tiles of a secret file (file_map.h) must reach no disk either. */
+static bool is_secret(const struct weights *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->tensors[i]->map && w->tensors[i]->map->secret)
+            return true;
+    return false;
+}
+
 int weights_load(struct weights *w, const char *source, const char *cache_dir,
                  struct crew_lane *lane, bool (*progress)(void *ctx, double part),
                  void *progress_ctx, struct err *e)
@@ -344,7 +353,8 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir,
     struct weights_cache c;
     uint8_t *data = NULL;
 
-    weights_cache_init(&c, w, source, cache_dir);
+    const bool secret = is_secret(w);
+    weights_cache_init(&c, w, source, secret ? NULL : cache_dir);
     if (c.usable && weights_cache_open(&c, w, lane, &data)) {
         place_mats(w, data);
         return 0;
@@ -354,6 +364,7 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir,
     if (!data) {
         w->map_bytes = w->data_bytes + 1; /* a model without matrices is one too */
         w->map = data = mem_pages(w->map_bytes);
+        w->unlocked = data && secret && !file_map_protect(data, w->map_bytes);
     }
     if (!data)
         return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes for tiled weights",

@@ -4,7 +4,7 @@
  * map it. Without a usable folder (none given, disk full, not writable) the tiled weights live in
  * anonymous memory: loading is slower, the rest is the same. Adding a file to the cache removes
  * files whose model no longer exists. The file is verified by its hashes, and a damaged one is
- * rebuilt (weights_int.h).
+ * rebuilt (weights_int.h).  Weights of an encrypted file are never in it.
  *
  * Thread:    built by one thread; matrices are immutable afterwards.
  * Ownership: borrows the model file's tensors; weights_fini unmaps. */
@@ -42,6 +42,7 @@ struct weights {
     size_t map_bytes;
     bool from_cache;         /* the cache file already existed */
     bool in_file;            /* the data is a mapped file, not anonymous memory */
+    bool unlocked;           /* tiles of a secret file that may be swapped */
     const char *damage;      /* NULL, or why the cache file was rebuilt */
     struct map_guard *guard; /* this and the rest: of that file */
     int fd;

@@ -214,6 +214,15 @@ static int check_certificates(const struct signer_anchor *a, const struct oms_bu
     return rc;
 }
 
+void signer_anchor_key(const struct signer_anchor *a, char out[65])
+{
+    out[0] = '\0';
+    if (a->is_minisign)
+        minisign_id(out, a->minisign.id);
+    else if (a->key)
+        memcpy(out, a->hint, sizeof(a->hint));
+}
+
 int signer_anchor_check(const struct signer_anchor *a, const struct oms_bundle *b,
                         struct signed_by *by, struct err *e)
 {

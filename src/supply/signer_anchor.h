@@ -40,6 +40,8 @@ SHOAL_MUST_CHECK int signer_anchor_open(struct signer_anchor **out,
 void signer_anchor_close(struct signer_anchor *a);
 /* Whether it is for signatures of minisign. */
 bool signer_anchor_is_minisign(const struct signer_anchor *a);
+/* How signatures name its key (signed_by.key); "" for authorities. */
+void signer_anchor_key(const struct signer_anchor *a, char out[65]);
 SHOAL_MUST_CHECK int signer_anchor_check(const struct signer_anchor *a, const struct oms_bundle *b,
                                          struct signed_by *by, struct err *e);
 SHOAL_MUST_CHECK int signer_anchor_check_minisign(const struct signer_anchor *a,

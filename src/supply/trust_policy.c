@@ -5,7 +5,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file/file_read.h"
@@ -13,18 +15,22 @@
 #include "host/identity.h"
 #include "supply/minisign.h"
 #include "supply/model_signing.h"
+#include "supply/sign_key.h"
 
 struct signer {
     char *name;
     struct signer_anchor *anchor;
     char **models;
     size_t n_models;
+    int64_t until_s;
 };
 
 struct trust_policy {
     struct signer *signers;
     uint32_t n_signers;
     char *signatures;
+    char (*revoked)[SIGN_KEY_HINT];
+    size_t n_revoked;
     bool require, included;
 };
 
@@ -32,6 +38,7 @@ static int add_signer(struct signer *s, const struct trust_policy_signer *from, 
 {
     const struct signer_anchor_opts o = {
         .key = from->key, .certificates = from->certificates, .subject = from->subject};
+    s->until_s = from->until_s;
     s->name = mem_strdup(from->name);
     s->models = mem_zalloc_n(from->n_models + 1, sizeof(s->models[0]));
     if (!s->name || !s->models)
@@ -43,18 +50,51 @@ static int add_signer(struct signer *s, const struct trust_policy_signer *from, 
     return rc < 0 ? err_wrap(e, "trust.signers, %.64s", from->name) : 0;
 }
 
+static bool is_hex(const char *s)
+{
+    const size_t n = strlen(s);
+    return (n == 64 || n == 16) && strspn(s, "0123456789abcdefABCDEF") == n;
+}
+
+/* A key or a model by its name, or a key by its file. */
+static int add_revoked(char out[SIGN_KEY_HINT], const char *what, struct err *e)
+{
+    struct signer_anchor *a = NULL;
+    const struct signer_anchor_opts o = {.key = what};
+    snprintf(out, SIGN_KEY_HINT, "%s", what);
+    if (is_hex(what))
+        return 0;
+    int rc = signer_anchor_open(&a, &o, e);
+    if (rc < 0)
+        return err_wrap(e, "trust.revoked: neither a SHA-256 nor a public key");
+    signer_anchor_key(a, out);
+    signer_anchor_close(a);
+    return 0;
+}
+
+static bool is_revoked(const struct trust_policy *p, const char *id)
+{
+    for (size_t i = 0; i < p->n_revoked; i++)
+        if (strcasecmp(p->revoked[i], id) == 0)
+            return true;
+    return false;
+}
+
 int trust_policy_create(struct trust_policy **out, const struct trust_policy_opts *o, struct err *e)
 {
     struct trust_policy *p = mem_zalloc(sizeof(*p));
     int rc = 0;
     *out = NULL;
     if (!p || !(p->signers = mem_zalloc_n(o->n_signers + 1, sizeof(p->signers[0]))) ||
+        !(p->revoked = mem_zalloc_n(o->n_revoked + 1, sizeof(p->revoked[0]))) ||
         (o->signatures && !(p->signatures = mem_strdup(o->signatures))))
         rc = err_set(e, SHOAL_ENOMEM, "a trust policy");
     for (uint32_t i = 0; rc == 0 && i < o->n_signers; i++) {
         p->n_signers++;
         rc = add_signer(&p->signers[i], &o->signers[i], e);
     }
+    for (; rc == 0 && p->n_revoked < o->n_revoked; p->n_revoked++)
+        rc = add_revoked(p->revoked[p->n_revoked], o->revoked[p->n_revoked], e);
     if (rc < 0) {
         trust_policy_destroy(p);
         return rc;
@@ -77,6 +117,7 @@ void trust_policy_destroy(struct trust_policy *p)
         mem_free(s->name);
         signer_anchor_close(s->anchor);
     }
+    mem_free(p->revoked);
     mem_free(p->signers);
     mem_free(p->signatures);
     mem_free(p);
@@ -110,12 +151,11 @@ static bool in_store(char *out, size_t cap, const char *path)
     return false;
 }
 
-static bool find_signature(char *out, size_t cap, const struct trust_policy *p, const char *path,
-                           const char *hex)
+bool trust_policy_signature(char *out, size_t cap, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const int above = slash ? (int)(slash - path) : 0;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 4; i++) {
         int n = 0;
         switch (i) {
         case 0:
@@ -127,17 +167,23 @@ static bool find_signature(char *out, size_t cap, const struct trust_policy *p, 
         case 2:
             n = snprintf(out, cap, "%s/" MODEL_SIGNING_FILE, path);
             break;
-        case 3:
+        default:
             n = snprintf(out, cap, "%.*s/" MODEL_SIGNING_FILE, slash ? above : 1,
                          slash ? path : ".");
-            break;
-        default:
-            n = p->signatures ? snprintf(out, cap, "%s/%s.sig", p->signatures, hex) : -1;
         }
         if (n > 0 && (size_t)n < cap && is_file(out))
             return true;
     }
     return in_store(out, cap, path);
+}
+
+/* The folder of signatures comes first: it is this machine's, the others may have come with the
+ * model. */
+static bool find_signature(char *out, size_t cap, const struct trust_policy *p, const char *path,
+                           const char *hex)
+{
+    int n = p->signatures ? snprintf(out, cap, "%s/%s.sig", p->signatures, hex) : -1;
+    return (n > 0 && (size_t)n < cap && is_file(out)) || trust_policy_signature(out, cap, path);
 }
 
 /* ---- checking ---- */
@@ -162,10 +208,20 @@ static int by_signer(struct checking *c, const struct signer *s, struct err *e)
 /* 1: nobody of the policy has signed it. */
 static int find_signer(struct checking *c, struct err *why, struct err *e)
 {
+    struct err late = {0};
     for (uint32_t i = 0; i < c->p->n_signers; i++) {
         const struct signer *s = &c->p->signers[i];
         if (signer_anchor_is_minisign(s->anchor) != c->is_minisign || by_signer(c, s, why) < 0)
             continue;
+        if (is_revoked(c->p, c->by.key))
+            return err_set(e, SHOAL_EINVAL,
+                           "it was signed with the key %.16s of %.64s, which trust.revoked names: "
+                           "sign it with another one",
+                           c->by.key, s->name);
+        if (s->until_s && time(NULL) >= s->until_s) {
+            err_set(&late, SHOAL_EINVAL, "%.64s is believed no longer: see its `until`", s->name);
+            continue; /* the next one may have the same key, and more time */
+        }
         snprintf(c->by.name, sizeof(c->by.name), "%s", s->name);
         for (size_t k = 0; k < c->m->n_names; k++)
             if (!may_sign(s, c->m->names[k]))
@@ -175,6 +231,8 @@ static int find_signer(struct checking *c, struct err *why, struct err *e)
                                s->name, c->m->names[k]);
         return 0;
     }
+    if (late.msg[0])
+        *why = late;
     c->by = (struct signed_by){.method = SIGNER_NONE};
     return 1;
 }
@@ -251,6 +309,12 @@ int trust_policy_check(const struct trust_policy *p, const struct trust_policy_m
         rc = identity_read(&id, c->list, NULL, stop, e);
     if (rc == 0) {
         sha256_hex(hex, id.sum);
+        if (is_revoked(p, hex))
+            rc = err_set(e, SHOAL_EINVAL,
+                         "%.64s is the version %.12s, which trust.revoked names: load another one",
+                         m->n_names ? m->names[0] : m->path, hex);
+    }
+    if (rc == 0) {
         if (m->signature)
             snprintf(path, sizeof(path), "%s", m->signature);
         bool any = m->signature || find_signature(path, sizeof(path), p, m->path, hex);

@@ -22,19 +22,28 @@ struct trust_policy_signer {
     const char *name, *key, *certificates, *subject;
     const char *const *models; /* patterns of names, as of a shell */
     size_t n_models;           /* 0: every model */
+    int64_t until_s;           /* Unix time from when on it is not believed; 0: always */
 };
 
 struct trust_policy_opts {
     const struct trust_policy_signer *signers;
     uint32_t n_signers;
     const char *signatures; /* folder of signatures; NULL: none */
-    bool require;           /* models without a trusted signature are refused */
-    bool included;          /* but not those that come with Shoal */
+    /* Public keys (files, or how signatures name them) that are believed no longer, whoever has
+     * them, and models (SHA-256) that are loaded no longer, whoever has signed them. */
+    const char *const *revoked;
+    size_t n_revoked;
+    bool require;  /* models without a trusted signature are refused */
+    bool included; /* but not those that come with Shoal */
 };
 
 SHOAL_MUST_CHECK int trust_policy_create(struct trust_policy **out,
                                          const struct trust_policy_opts *o, struct err *e);
 void trust_policy_destroy(struct trust_policy *p);
+
+/* Where the signature of the model at a path is, looked for in all places but the folder of
+ * signatures; false: nowhere. */
+bool trust_policy_signature(char *out, size_t cap, const char *path);
 
 struct trust_policy_model {
     const char *const *names; /* all must be allowed */

@@ -52,6 +52,45 @@ out:
     return rc;
 }
 
+bool file_map_protect(void *bytes, size_t n)
+{
+    (void)madvise(bytes, n, MADV_DONTDUMP);
+    return mlock(bytes, n) == 0;
+}
+
+int file_map_secret(struct file_map *out, uint8_t **bytes, size_t n, struct err *e)
+{
+    struct stat st;
+    int fd = memfd_create("shoal-model", MFD_CLOEXEC);
+    void *map = fd >= 0 && ftruncate(fd, (off_t)n) == 0 && fstat(fd, &st) == 0
+                    ? mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                    : MAP_FAILED;
+    struct map_guard *guard = map != MAP_FAILED ? map_guard_add(map, n, PROT_READ) : NULL;
+    *out = (struct file_map){0};
+    if (!guard) {
+        if (map != MAP_FAILED)
+            munmap(map, n);
+        if (fd >= 0)
+            close(fd);
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of memory: %s", n,
+                       strerror(errno));
+    }
+    *out = (struct file_map){.bytes = map, .n_bytes = n, .fd = fd, .guard = guard, .secret = true};
+    out->locked = file_map_protect(map, n);
+    *bytes = map;
+    return 0;
+}
+
+void file_map_filled(struct file_map *m)
+{
+    struct stat st;
+    (void)mprotect((void *)(uintptr_t)m->bytes, m->n_bytes, PROT_READ);
+    if (fstat(m->fd, &st) == 0) { /* writing to the mapping has set its time */
+        m->mtime_s = st.st_mtim.tv_sec;
+        m->mtime_ns = st.st_mtim.tv_nsec;
+    }
+}
+
 void file_map_close(struct file_map *m)
 {
     if (m->bytes) {

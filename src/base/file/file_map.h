@@ -28,9 +28,19 @@ struct file_map {
     int fd;
     struct map_guard *guard;
     int64_t mtime_s, mtime_ns; /* time of the last modification */
+    bool secret;               /* memory that no file has (file_map_secret) */
+    bool locked;               /* of that: it cannot be swapped */
 };
 
 SHOAL_MUST_CHECK int file_map_open(struct file_map *out, const char *path, struct err *e);
+/* n bytes of memory that looks like a mapped file, for content that must reach no disk: in no core
+ * dump, and locked against swapping as far as the limits of the process allow.  The caller writes
+ * to *bytes until file_map_filled.  SHOAL_ENOMEM. */
+SHOAL_MUST_CHECK int file_map_secret(struct file_map *out, uint8_t **bytes, size_t n,
+                                     struct err *e);
+void file_map_filled(struct file_map *m);
+/* The same for other memory that is made of it; false: it may be swapped. */
+bool file_map_protect(void *bytes, size_t n);
 void file_map_close(struct file_map *m);
 /* True if the file was truncated or overwritten since it was opened: its size or its time of
  * modification differ, or a read failed.  One fstat.  (The time of the last status change is not

@@ -68,6 +68,7 @@ static int put_manifest(struct buf *out, const struct model_manifest *m, struct 
     to.open = pb_text(m->open);
     to.files = (pb_file **)pointers;
     to.n_files = m->n_files;
+    to.signature = pb_bytes(m->signature, m->n_signature);
     chunk.kind_case = SHOAL__NODE__V1__FETCH_CHUNK__KIND_MANIFEST;
     chunk.manifest = &to;
     return pb_put(out, &chunk.base);
@@ -107,6 +108,8 @@ static int read_manifest(struct model_manifest *m, const pb_manifest *from,
                  ? model_manifest_add(m, f->name, f->bytes, f->sha256.data, e)
                  : err_set(e, SHOAL_EFORMAT, "manifest: a file without its SHA-256");
     }
+    if (rc == 0)
+        model_manifest_set_signature(m, from->signature.data, from->signature.len);
     return rc < 0 ? rc : model_manifest_finish(m, from->folder, from->open, model, e);
 }
 

@@ -38,6 +38,7 @@ struct fetch_transfer_opts {
     const uint8_t *model;     /* SHA-256 */
     const _Atomic bool *stop; /* give up when it becomes true */
     struct byte_rate *rate;
+    bool signature; /* look for the signature, too, where that takes requests of its own */
     uint32_t silent_ms; /* a source is abandoned after this long without data */
 };
 

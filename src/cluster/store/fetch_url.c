@@ -116,19 +116,40 @@ static void file_name(char out[MODEL_MANIFEST_MAX_NAME + 1], const char *url)
         snprintf(out, MODEL_MANIFEST_MAX_NAME + 1, "model.gguf");
 }
 
+/* The signature, where servers and stores have it: beside the file, or in the model's folder.  That
+ * there is none is no failure. */
+static void get_signature(struct fetch_url *u, struct model_manifest *m)
+{
+    static const char *const ends[] = {".sig", ".minisig"};
+    for (size_t i = 0; i < (u->folder ? 1 : 2) && !m->n_signature; i++) {
+        char url[WEB_MAX_URL + 32];
+        struct err none = {0};
+        struct buf b;
+        const struct byte_sink to = {&b, keep_text};
+        const size_t end = strcspn(u->url, "?#");
+        snprintf(url, sizeof(url), "%.*s%s%s", (int)end, u->url, u->folder ? "signature" : ends[i],
+                 u->url + end);
+        buf_init(&b, MODEL_MANIFEST_MAX_SIGNATURE);
+        if (get(u, url, 0, &to, &none) == 0)
+            model_manifest_set_signature(m, buf_str(&b), b.len);
+        buf_fini(&b);
+    }
+}
+
 static int get_manifest(struct fetch_transfer *t, struct model_manifest *m, struct err *e)
 {
     struct fetch_url *u = (struct fetch_url *)(void *)t;
     char name[MODEL_MANIFEST_MAX_NAME + 1];
-    if (u->folder)
-        return get_folder_manifest(u, m, e);
-    int rc = get(u, u->url, 0, NULL, e);
-    if (rc < 0)
-        return rc;
-    if (!u->has_total)
-        return err_set(e, SHOAL_EFORMAT, "it does not say how large the file is");
-    file_name(name, u->url);
-    return model_manifest_single(m, name, u->total, u->opts.model, e);
+    int rc = u->folder ? get_folder_manifest(u, m, e) : get(u, u->url, 0, NULL, e);
+    if (rc == 0 && !u->folder && !u->has_total)
+        rc = err_set(e, SHOAL_EFORMAT, "it does not say how large the file is");
+    if (rc == 0 && !u->folder) {
+        file_name(name, u->url);
+        rc = model_manifest_single(m, name, u->total, u->opts.model, e);
+    }
+    if (rc == 0 && u->opts.signature)
+        get_signature(u, m);
+    return rc;
 }
 
 static int get_file(struct fetch_transfer *t, const struct model_manifest *m, uint32_t i,

@@ -74,6 +74,9 @@ struct model_fetcher {
     struct model_store *store;
     struct executor *executor;
     struct tls_client *tls;
+    int (*trusted)(void *ctx, const char *name, const char *path, const _Atomic bool *stop,
+                   struct err *e);
+    void *trusted_ctx;
     char *ca;
     char *folders[MAX_FOLDERS];
     size_t n_folders;
@@ -200,8 +203,11 @@ static int open_transfer(struct fetch_transfer **out, struct model_fetch *j, con
                          struct err *e)
 {
     struct model_fetcher *f = j->all;
-    const struct fetch_transfer_opts o = {
-        .model = j->sha256, .stop = &j->stop, .rate = &f->rate, .silent_ms = f->silent_ms};
+    const struct fetch_transfer_opts o = {.model = j->sha256,
+                                          .stop = &j->stop,
+                                          .rate = &f->rate,
+                                          .signature = f->trusted != NULL,
+                                          .silent_ms = f->silent_ms};
     return strstr(s->address, "://") ? fetch_url_open(out, s->address, f->ca, &o, e)
                                      : fetch_peer_open(out, s->address, s->name, f->tls, &o, e);
 }
@@ -318,6 +324,17 @@ static int transfer(struct model_fetch *j, struct model_intake *k, struct err *e
     return rc;
 }
 
+/* What has just arrived, and is not trusted, does not stay. */
+static int check_trust(struct model_fetch *j, struct err *e)
+{
+    struct model_fetcher *f = j->all;
+    struct err none = {0};
+    int rc = f->trusted ? f->trusted(f->trusted_ctx, j->name, j->path, &j->stop, e) : 0;
+    if (rc < 0 && model_store_discard(f->store, j->sha256, &none) < 0)
+        log_warn("store", "model %s: %s", j->name, none.msg);
+    return rc;
+}
+
 static int fetch_over_net(struct model_fetch *j, struct err *e)
 {
     struct model_intake *k = NULL;
@@ -329,7 +346,7 @@ static int fetch_over_net(struct model_fetch *j, struct err *e)
     if (rc == 0)
         rc = model_intake_commit(k, j->path, e);
     model_intake_close(k);
-    return rc;
+    return rc < 0 ? rc : check_trust(j, e);
 }
 
 /* Whether the store has it, whole and as it should be. */
@@ -363,7 +380,9 @@ static int fetch(struct model_fetch *j, struct err *e)
         j->sources[i].liar = true; /* not for the network */
         rc = copy_file(j, path, e);
         if (rc == 0)
-            return model_store_find(f->store, j->sha256, j->path, e);
+            rc = model_store_find(f->store, j->sha256, j->path, e);
+        if (rc == 0)
+            return check_trust(j, e);
         if (is_final(rc))
             return rc;
         log_warn("store", "model %s: %s", j->name, e->msg);
@@ -463,6 +482,8 @@ int model_fetcher_create(struct model_fetcher **out, const struct model_fetcher_
     f->store = o->store;
     f->executor = o->executor;
     f->tls = o->tls;
+    f->trusted = o->trusted;
+    f->trusted_ctx = o->ctx;
     f->silent_ms = o->silent_ms ? o->silent_ms : 30000;
     f->backoff_ms = o->backoff_ms ? o->backoff_ms : 500;
     byte_rate_init(&f->rate, o->bytes_per_s);

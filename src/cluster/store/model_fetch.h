@@ -16,6 +16,7 @@
 #ifndef SHOAL_CLUSTER_STORE_MODEL_FETCH_H
 #define SHOAL_CLUSTER_STORE_MODEL_FETCH_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,11 @@ struct model_fetcher_opts {
     const char *ca;             /* PEM file to trust for https://; NULL: the system's */
     const char *const *folders; /* where file:// may read */
     size_t n_folders;
+    /* Whether a model that has arrived may stay, on a fetch thread; NULL: all may.  Its signature
+     * is beside it if the source had one. */
+    int (*trusted)(void *ctx, const char *name, const char *path, const _Atomic bool *stop,
+                   struct err *e);
+    void *ctx;
     uint64_t bytes_per_s; /* rate limit of all fetches together; 0: no limit */
     uint32_t silent_ms;   /* a source is abandoned after this long without data; 0: 30000 */
     uint32_t backoff_ms;  /* after the first failure of a source; 0: 500 */

@@ -43,13 +43,19 @@ int model_share_manifest(struct model_manifest *m, const struct model_share_from
                          const uint8_t sha256[SHA256_BYTES], struct err *e)
 {
     struct identity_list *l = NULL;
-    if (from->store && model_store_manifest(from->store, sha256, m, e) == 0)
+    char path[PATH_MAX];
+    if (from->store && model_store_manifest(from->store, sha256, m, e) == 0 &&
+        model_store_find(from->store, sha256, path, NULL) == 0) {
+        model_manifest_find_signature(m, path);
         return 0;
+    }
     model_manifest_fini(m);
     model_manifest_init(m);
     if (!from->path)
         return err_set(e, SHOAL_ENOTFOUND, "this node does not have the model");
     int rc = list(&l, m, from, sha256, e);
+    if (rc == 0)
+        model_manifest_find_signature(m, from->path);
     identity_list_free(l);
     return rc;
 }

@@ -108,6 +108,8 @@ static int confine_files(const struct sandbox_opts *o, int abi)
     if (rules < 0)
         return SHOAL_EUNSUPPORTED;
     allow_model(rules, o->model);
+    if (o->key_file)
+        allow(rules, AT_FDCWD, o->key_file, FS_READ_FILE);
     if (o->cache_dir)
         allow(rules, AT_FDCWD, o->cache_dir,
               (FS_READ_FILE | FS_READ_DIR | FS_WRITE_FILE | FS_REMOVE_FILE | FS_MAKE_DIR |
@@ -127,7 +129,7 @@ static int confine_files(const struct sandbox_opts *o, int abi)
 static const int allowed[] = {
     /* memory */
     CALL(mmap), CALL(munmap), CALL(mremap), CALL(mprotect), CALL(madvise), CALL(brk), CALL(mlock),
-    CALL(munlock), CALL(mincore), CALL(msync), CALL(get_mempolicy), CALL(mbind),
+    CALL(munlock), CALL(mincore), CALL(msync), CALL(memfd_create), CALL(get_mempolicy), CALL(mbind),
     /* threads and time */
     CALL(futex), CALL(sched_yield), CALL(sched_getaffinity), CALL(set_robust_list), CALL(rseq),
     CALL(set_tid_address), CALL(gettid), CALL(getpid), CALL(getppid), CALL(nanosleep),

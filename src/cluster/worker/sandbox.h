@@ -1,7 +1,7 @@
 /* sandbox.h - confines this process before it reads a model, to contain exploits in model files.
  *
- * No capabilities, also not as root, and no new privileges; files: the model to read, the cache
- * folder to read and write, nothing else (Landlock), and of others not even their size
+ * No capabilities, also not as root, and no new privileges; files: the model and its key to read,
+ * the cache folder to read and write, nothing else (Landlock), and of others not even their size
  * (sandbox_stat.h); system calls: those that computing needs (seccomp), so no sockets, no programs,
  * no other processes; limits of address space, open files and core dumps; CPUs and priority as
  * configured, and not to be changed.  Descriptors that are open stay usable.
@@ -18,6 +18,7 @@
 struct sandbox_opts {
     const char *model;     /* file or folder */
     const char *cache_dir; /* NULL: none */
+    const char *key_file;  /* of an encrypted model; NULL: none */
     struct registry_apart_opts limits;
 };
 

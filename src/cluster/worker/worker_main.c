@@ -140,6 +140,7 @@ static void *load_main(void *arg)
         .int8 = s->int8,
         .memory_bytes = w->start.memory_bytes,
         .cache_dir = w->start.cache_dir,
+        .key_file = s->key_file,
         .progress = on_progress,
         .progress_ctx = w};
     w->rc = shoal_engine_open(&w->engine, w->start.path, &o, &w->error);
@@ -443,7 +444,8 @@ static int confine(struct worker *w, struct err *e)
     if (needs_onnx(w->start.path) && onnx_lib_open(&lib, &why) < 0) /* it stays open */
         log_warn("worker", "%s", why.msg);
     const char *cache = w->start.cache_dir[0] ? w->start.cache_dir : NULL;
-    const struct sandbox_opts o = {w->start.path, cache, w->start.spec.apart_opts};
+    const struct sandbox_opts o = {w->start.path, cache, w->start.spec.key_file,
+                                   w->start.spec.apart_opts};
     return sandbox_enter(&o, w->missing, sizeof(w->missing), e);
 }
 

@@ -31,6 +31,7 @@ int worker_pb_put_start(struct buf *out, const struct worker_start *s)
     m.stream_save_ms = s->spec.stream_save_ms;
     m.stream_ttl_ms = s->spec.stream_ttl_ms;
     m.max_streams = s->spec.max_streams;
+    m.key_file = pb_text(s->spec.key_file);
     m.memory_bytes = s->memory_bytes;
     m.address_bytes = s->spec.apart_opts.memory_bytes;
     m.nice = s->spec.apart_opts.nice;
@@ -62,6 +63,7 @@ int worker_pb_read_start(struct worker_start *out, struct arena *a, const uint8_
                  .stream_save_ms = m->stream_save_ms,
                  .stream_ttl_ms = m->stream_ttl_ms,
                  .max_streams = m->max_streams,
+                 .key_file = m->key_file[0] ? m->key_file : NULL,
                  .apart_opts = {.memory_bytes = m->address_bytes, .nice = m->nice}},
         .memory_bytes = m->memory_bytes,
         .n_links = m->n_links,

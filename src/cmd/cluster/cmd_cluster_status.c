@@ -121,6 +121,22 @@ static void put_nodes(struct buf *b, const cJSON *nodes)
     }
 }
 
+/* What nodes cannot load, and why. */
+static void put_refused(struct buf *b, const cJSON *nodes)
+{
+    const cJSON *n, *m;
+    cJSON_ArrayForEach(n, nodes)
+    {
+        cJSON_ArrayForEach(m, list(n, "models"))
+        {
+            const char *error = server_ask_text(m, "error");
+            if (error[0])
+                buf_printf(b, "%s cannot load %s: %s\n", server_ask_text(n, "name"),
+                           server_ask_text(m, "name"), error);
+        }
+    }
+}
+
 static void put_models(struct buf *b, const cJSON *nodes)
 {
     const cJSON *n, *m;
@@ -189,6 +205,7 @@ static void put_status(struct buf *b, const cJSON *o)
     put_head(b, o);
     buf_putc(b, '\n');
     put_nodes(b, list(o, "nodes"));
+    put_refused(b, list(o, "nodes"));
     put_shards(b, list(o, "nodes"));
 }
 

@@ -33,6 +33,7 @@ struct bare_model_opts bare_model_opts_read(const struct opts *o, int interrupt_
     return (struct bare_model_opts){.path = opts_text(o, "model"),
                                     .included = !opts_given(o, "model"),
                                     .kernels = opts_text(o, "kernels"),
+                                    .key_file = opts_text(o, "key-file"),
                                     .kv_q8 = strcmp(opts_text(o, "kv"), "q8") == 0,
                                     .no_cache = opts_flag(o, "no-cache"),
                                     .n_threads = opts_u32(o, "threads"),
@@ -60,7 +61,7 @@ static int load(struct bare_model *m, const struct bare_model_opts *o, struct ti
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "%s is an ONNX model: this command needs a native one", o->path);
     if (rc == 0)
-        rc = model_open(&m->file, o->path, e);
+        rc = model_open_with(&m->file, o->path, o->key_file, e);
     if (rc < 0)
         return rc;
     if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))

@@ -15,7 +15,7 @@
 struct bare_model_opts { /* all zero except path means defaults */
     const char *path;
     bool included; /* path is the name of an included model, not a file */
-    const char *kernels;
+    const char *kernels, *key_file;
     bool kv_q8, no_cache;
     uint32_t n_threads, n_ctx, max_batch, max_logits;
     uint32_t n_seqs;   /* sequences with a cache of n_ctx tokens each; 0: 1 */

@@ -27,7 +27,9 @@
      "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},                  \
     {"kv", 0, OPTS_CHOICE, "f16|q8", "f16", 0, 0, "precision of the key-value cache"},             \
     {"chunk", 0, OPTS_UINT, "N", "0", 0, 4096, "prefill tokens per step; 0: 128"},                 \
-    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},            \
+    {"key-file", 0, OPTS_TEXT, "FILE", NULL, 0, 0,                                                 \
+     "file with the key or the passphrase of an encrypted model"},
 #define SPECIALIST_DEFS(included, help)                                                            \
     {"model", 'm', OPTS_TEXT, "MODEL", (included), 0, 0, (help)},                                  \
     {"int8", 0, OPTS_FLAG, NULL, NULL, 0, 0,                                                       \
@@ -36,7 +38,9 @@
      "number of threads; 0: chosen for this model and machine"},                                   \
     {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,                                                  \
      "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},                  \
-    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},            \
+    {"key-file", 0, OPTS_TEXT, "FILE", NULL, 0, 0,                                                 \
+     "file with the key or the passphrase of an encrypted model"},
 /* clang-format on */
 
 #define MODEL_HELP "GGUF file, Hugging Face folder, or name of an included or pulled model"
@@ -111,6 +115,7 @@ static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
     eo->kernels = opts_text(o, "kernels");
     eo->n_threads = opts_u32(o, "threads");
     eo->cache_dir = opts_flag(o, "no-cache") ? "" : NULL;
+    eo->key_file = opts_text(o, "key-file");
     eo->progress = tiling_progress;
     eo->progress_ctx = &tiling; /* cppcheck-suppress autoVariables */
     term_progress_init(&tiling.bar, "tiling weights");

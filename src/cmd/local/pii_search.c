@@ -21,6 +21,8 @@ static const struct opts_def defs[] = {
     {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
      "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
     {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
+    {"key-file", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
+     "file with the key or the passphrase of an encrypted model"},
 };
 const struct opts_group pii_search_group = OPTS_GROUP_INIT("Search", defs);
 

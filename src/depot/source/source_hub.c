@@ -132,6 +132,28 @@ static int get_small(struct source_hub *h, uint32_t i, struct err *e)
     return rc;
 }
 
+/* The signature of a file beside it, or that of the repository. */
+static void get_signature(struct source_hub *h, struct model_manifest *m)
+{
+    static const char *const ends[] = {".sig", ".minisig"};
+    for (size_t i = h->files.folder ? 2 : 0; i < 3 && !m->n_signature; i++) {
+        char path[512];
+        struct err none = {0};
+        struct buf url, b;
+        if (i < 2)
+            snprintf(path, sizeof(path), "%.400s%s", h->files.v[0].path, ends[i]);
+        else
+            snprintf(path, sizeof(path), "model.sig");
+        buf_init(&url, WEB_MAX_URL);
+        buf_init(&b, MODEL_MANIFEST_MAX_SIGNATURE);
+        file_url(h, &url, path);
+        if (get_text(h, &url, path, &b, &none) == 0)
+            model_manifest_set_signature(m, buf_str(&b), b.len);
+        buf_fini(&b);
+        buf_fini(&url);
+    }
+}
+
 /* ---- the interface ---- */
 
 static int describe(struct model_source *s, struct model_described *d, struct err *e)
@@ -151,6 +173,8 @@ static int describe(struct model_source *s, struct model_described *d, struct er
     char hub[1024];
     web_without_login(hub, sizeof(hub), h->hub);
     d->source = arena_printf(&d->manifest.arena, "%s/%s@%.12s", hub, h->repo, h->revision);
+    if (h->o->trust && !h->o->signature)
+        get_signature(h, &d->manifest);
     if (!f->folder) {
         const char *slash = strrchr(f->v[0].path, '/');
         memcpy(d->sha256, f->v[0].sha256, SHA256_BYTES);

@@ -194,6 +194,24 @@ static int fetch_unknown(struct source_url *u, struct err *e)
 
 /* ---- the interface ---- */
 
+/* Beside the file, if there is one. */
+static void get_signature(struct source_url *u, struct model_manifest *m)
+{
+    static const char *const ends[] = {".sig", ".minisig"};
+    for (size_t i = 0; i < 2 && !m->n_signature; i++) {
+        const size_t end = strcspn(u->url, "?#");
+        struct err none = {0};
+        struct buf url, b;
+        buf_init(&url, WEB_MAX_URL);
+        buf_init(&b, MODEL_MANIFEST_MAX_SIGNATURE);
+        buf_printf(&url, "%.*s%s%s", (int)end, u->url, ends[i], u->url + end);
+        if (url.rc == 0 && web_text(u->web, buf_str(&url), NULL, u->name, HINT, &b, &none) == 0)
+            model_manifest_set_signature(m, buf_str(&b), b.len);
+        buf_fini(&b);
+        buf_fini(&url);
+    }
+}
+
 static int describe(struct model_source *s, struct model_described *d, struct err *e)
 {
     struct source_url *u = (struct source_url *)(void *)s;
@@ -206,7 +224,10 @@ static int describe(struct model_source *s, struct model_described *d, struct er
     if (rc < 0)
         return rc;
     memcpy(d->sha256, u->sha256, SHA256_BYTES);
-    return model_manifest_single(&d->manifest, u->name, u->bytes, u->sha256, e);
+    rc = model_manifest_single(&d->manifest, u->name, u->bytes, u->sha256, e);
+    if (rc == 0 && u->o->trust && !u->o->signature)
+        get_signature(u, &d->manifest);
+    return rc;
 }
 
 static int file(struct model_source *s, const struct model_manifest *m, uint32_t i, uint64_t offset,

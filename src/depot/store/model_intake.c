@@ -2,6 +2,7 @@
  *
  *   incoming/HEX/intake           locked while it is in use
  *   incoming/HEX/manifest.json
+ *   incoming/HEX/signature        if one came with the manifest
  *   incoming/HEX/N.part           file N, growing
  *   incoming/HEX/progress         how much of the part is on disk for certain, and who sent it
  *   incoming/HEX/files/...        complete and verified
@@ -274,6 +275,7 @@ static void clear(struct model_intake *k)
         unlink(part_path(k, path, i));
     unlink(path_of(k, path, "manifest.json"));
     unlink(path_of(k, path, "progress"));
+    unlink(path_of(k, path, "signature"));
     model_store_delete_tree(path_of(k, path, "files"));
     k->complete = k->at = 0;
     k->n_complete = 0;
@@ -316,6 +318,8 @@ int model_intake_set_manifest(struct model_intake *k, struct model_manifest *m, 
     model_manifest_write(&b, &k->manifest);
     if (rc == 0 && b.rc < 0)
         rc = err_set(e, b.rc, "manifest of a model");
+    if (rc == 0 && k->manifest.n_signature)
+        rc = save(k, "signature", k->manifest.signature, k->manifest.n_signature, e);
     if (rc == 0)
         rc = save(k, "manifest.json", b.data, b.len, e);
     buf_fini(&b);

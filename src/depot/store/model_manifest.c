@@ -1,11 +1,14 @@
 /* model_manifest.c - see model_manifest.h. */
 #include "depot/store/model_manifest.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/file/file_read.h"
+#include "supply/trust_policy.h"
 #include "wire/json_in.h"
 #include "wire/json_out.h"
 
@@ -77,6 +80,22 @@ bool model_manifest_open_place(char *out, size_t cap, const struct model_manifes
 {
     out[0] = '\0';
     return !m->open[0] || place(out, cap, m, m->open);
+}
+
+void model_manifest_set_signature(struct model_manifest *m, const void *p, size_t n)
+{
+    m->signature = n > 0 && n <= MODEL_MANIFEST_MAX_SIGNATURE ? arena_copy(&m->arena, p, n) : NULL;
+    m->n_signature = m->signature ? n : 0;
+}
+
+void model_manifest_find_signature(struct model_manifest *m, const char *path)
+{
+    char at[PATH_MAX];
+    struct buf b;
+    buf_init(&b, MODEL_MANIFEST_MAX_SIGNATURE);
+    if (trust_policy_signature(at, sizeof(at), path) && file_read(at, &b, NULL) == 0)
+        model_manifest_set_signature(m, buf_str(&b), b.len);
+    buf_fini(&b);
 }
 
 uint64_t model_manifest_bytes(const struct model_manifest *m)

@@ -19,6 +19,7 @@
 #define MODEL_MANIFEST_MAX_FILES 4096u
 #define MODEL_MANIFEST_MAX_BYTES ((size_t)2 << 20) /* as JSON */
 #define MODEL_MANIFEST_MAX_NAME 255u
+#define MODEL_MANIFEST_MAX_SIGNATURE ((size_t)1 << 20)
 
 struct model_manifest {
     struct arena arena;
@@ -26,6 +27,10 @@ struct model_manifest {
     const char *open; /* the file to load, relative to the files; "": the folder itself */
     struct identity_file *files; /* sorted by name */
     uint32_t n_files;
+    /* Signature of the model that came with it, if any; not part of it: neither hashed nor in its
+     * JSON.  Whoever trusts it checks it (supply/trust_policy.h). */
+    const void *signature;
+    size_t n_signature;
     bool above; /* some files are one folder above the others: "../config.json" */
 };
 
@@ -49,6 +54,11 @@ SHOAL_MUST_CHECK int model_manifest_finish(struct model_manifest *m, bool folder
 /* Sorts the files that were added and finishes it as a folder; sum: its identity. */
 SHOAL_MUST_CHECK int model_manifest_seal(struct model_manifest *m, uint8_t sum[SHA256_BYTES],
                                          struct err *e);
+
+/* Copies a signature into it; one that is too large is left out. */
+void model_manifest_set_signature(struct model_manifest *m, const void *p, size_t n);
+/* The same with that of a model on this machine, if it has one. */
+void model_manifest_find_signature(struct model_manifest *m, const char *path);
 
 /* JSON, as in manifest.json of the store. */
 SHOAL_MUST_CHECK int model_manifest_read(struct model_manifest *m, const void *json, size_t n,

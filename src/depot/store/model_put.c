@@ -70,6 +70,7 @@ static int put_listed(struct model_store *s, const char *path, const struct iden
     char there[PATH_MAX];
     model_manifest_init(&m);
     int rc = model_manifest_of(&m, l, path, e);
+    model_manifest_find_signature(&m, path);
     if (rc == 0)
         rc = model_intake_open(&k, s, id->sum, stop, e);
     if (rc == 0 && !model_intake_manifest(k))

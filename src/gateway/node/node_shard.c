@@ -14,6 +14,7 @@
 #include "gateway/gw.h"
 #include "gateway/node/node_store.h"
 #include "host/pack.h"
+#include "supply/trust_policy.h"
 
 #define MAX_PLACES (CONFIG_MAX_MODEL_DIRS + CONFIG_MAX_MODELS + 1)
 #define LOOK_NS 120000000000u /* the shelf may have to read large files first */
@@ -49,10 +50,20 @@ static int open_shelf(struct gw *gw, struct err *e)
     return shelf_open(&n->shelf, &so, e);
 }
 
-static int find(void *ctx, const uint8_t sha256[SHA256_BYTES], char *path, size_t cap,
+/* Layers are believed as a whole model is.  Its name is not known here: the node with the engine
+ * has checked whether the signer may sign it. */
+static int check_trust(const struct gw *gw, const char *path, struct err *e)
+{
+    const struct pack *pack = gw->shard->pack;
+    const struct trust_policy_model m = {
+        .path = path, .included = pack && strncmp(path, pack->dir, strlen(pack->dir)) == 0};
+    struct signed_by by;
+    return gw->trust ? trust_policy_check(gw->trust, &m, &gw->draining, &by, NULL, e) : 0;
+}
+
+static int look(struct gw *gw, const uint8_t sha256[SHA256_BYTES], char *path, size_t cap,
                 struct err *e)
 {
-    struct gw *gw = ctx;
     char hex[2 * SHA256_BYTES + 1];
     const uint64_t until = clock_ns() + LOOK_NS;
     enum shelf_found found = SHELF_LOOKING;
@@ -77,6 +88,14 @@ static int find(void *ctx, const uint8_t sha256[SHA256_BYTES], char *path, size_
                          "no file of this node has the SHA-256 %.12s: put the model into a folder "
                          "of 'model_dirs', or pull it",
                          hex);
+}
+
+static int find(void *ctx, const uint8_t sha256[SHA256_BYTES], char *path, size_t cap,
+                struct err *e)
+{
+    struct gw *gw = ctx;
+    int rc = look(gw, sha256, path, cap, e);
+    return rc < 0 ? rc : check_trust(gw, path, e);
 }
 
 /* ---- what this machine can do ---- */

@@ -9,8 +9,19 @@
 #include "depot/store/model_store.h"
 #include "flow/pool.h"
 #include "gateway/gw.h"
+#include "supply/trust_policy.h"
 
 #define MAX_READS 256u
+
+/* On a fetch thread. */
+static int is_trusted(void *ctx, const char *name, const char *path, const _Atomic bool *stop,
+                      struct err *e)
+{
+    const struct gw *gw = ctx;
+    const struct trust_policy_model m = {.names = &name, .n_names = 1, .path = path};
+    struct signed_by by;
+    return trust_policy_check(gw->trust, &m, stop, &by, NULL, e);
+}
 
 static int open_store(struct gw *gw, struct node_store *n, struct err *e)
 {
@@ -32,6 +43,8 @@ static int open_store(struct gw *gw, struct node_store *n, struct err *e)
                                           .ca = k->fetch_ca,
                                           .folders = (const char *const *)gw->config->model_dirs.v,
                                           .n_folders = gw->config->model_dirs.n,
+                                          .trusted = gw->trust ? is_trusted : NULL,
+                                          .ctx = gw,
                                           .bytes_per_s = k->fetch_rate};
     return rc < 0 ? rc : model_fetcher_create(&n->fetcher, &fo, e);
 }

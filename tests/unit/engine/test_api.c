@@ -90,7 +90,7 @@ static void test_options_end_without_padding(void **state)
 {
     (void)state;
 #define END(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
-    assert_int_equal(sizeof(struct shoal_engine_opts), END(shoal_engine_opts, drafts));
+    assert_int_equal(sizeof(struct shoal_engine_opts), END(shoal_engine_opts, key_file));
     assert_int_equal(sizeof(struct shoal_task_opts), END(shoal_task_opts, adapter_scale));
     assert_int_equal(sizeof(struct shoal_infer_opts), END(shoal_infer_opts, part));
     assert_int_equal(sizeof(struct shoal_ask_opts), END(shoal_ask_opts, home));

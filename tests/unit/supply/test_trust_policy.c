@@ -221,12 +221,76 @@ static void test_wrong_files(void **state)
     assert_int_equal(trust_policy_create(&p, &o, &e), SHOAL_EINVAL);
 }
 
+/* With one signer, key a. */
+static int check_revoked(const char *revoked, int64_t until_s, struct err *e)
+{
+    const char *name = "line-1";
+    const struct trust_policy_signer signers[] = {
+        {.name = "old", .key = at("a.pub"), .until_s = until_s},
+        {.name = "new", .key = at("b.pub")},
+    };
+    const struct trust_policy_opts o = {.signers = signers,
+                                        .n_signers = 2,
+                                        .revoked = &revoked,
+                                        .n_revoked = revoked ? 1 : 0,
+                                        .require = true};
+    const struct trust_policy_model m = {.names = &name, .n_names = 1, .path = at("m.gguf")};
+    struct signed_by by;
+    struct trust_policy *p = NULL;
+    *e = (struct err){0};
+    int rc = trust_policy_create(&p, &o, e);
+    if (rc == 0)
+        rc = trust_policy_check(p, &m, &never, &by, NULL, e);
+    trust_policy_destroy(p);
+    return rc;
+}
+
+static void test_revoked_and_expired(void **state)
+{
+    static const char version[] =
+        "9ae38b5d3b1d8e0cf6e5f8d8ccfa53c9f8bd7cb8a1ac3d8f3a1a6f0e5d1c2b3a";
+    struct err e;
+    (void)state;
+    put("m.gguf", "weights", 7);
+    sign("m.gguf", "a.pem", "m.gguf.sig");
+    assert_int_equal(check_revoked(NULL, 0, &e), 0);
+    assert_int_equal(check_revoked(at("c.pub"), 0, &e), 0);
+    assert_int_equal(check_revoked(version, 0, &e), 0); /* of another model */
+    assert_int_equal(check_revoked(at("a.pub"), 0, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "which trust.revoked names"));
+    assert_int_equal(check_revoked(at("nothing"), 0, &e), SHOAL_EIO);
+    assert_non_null(strstr(e.msg, "trust.revoked"));
+    assert_int_equal(check_revoked(NULL, 4102444800, &e), 0);
+    assert_int_equal(check_revoked(NULL, 1000000000, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "old is believed no longer"));
+    /* rotation: signed anew, both are believed; then the old key goes */
+    sign("m.gguf", "b.pem", "m.gguf.sig");
+    assert_int_equal(check_revoked(NULL, 0, &e), 0);
+    assert_int_equal(check_revoked(at("a.pub"), 1000000000, &e), 0);
+    /* an older version has a valid signature, too: it is named by its hash */
+    struct identity_list *l = NULL;
+    struct identity id;
+    char hex[2 * SHA256_BYTES + 1];
+    assert_int_equal(identity_list(&l, at("m.gguf"), &e), 0);
+    assert_int_equal(identity_read(&id, l, NULL, &never, &e), 0);
+    identity_list_free(l);
+    sha256_hex(hex, id.sum);
+    assert_int_equal(check_revoked(hex, 0, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "is the version"));
+    unlink(at("m.gguf.sig"));
+}
+
 int main(void)
 {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_unsigned),          TEST(test_who_may_sign_what), TEST(test_changed_models),
-        TEST(test_swapped_signature), TEST(test_other_places),      TEST(test_wrong_files),
+        TEST(test_unsigned),
+        TEST(test_who_may_sign_what),
+        TEST(test_changed_models),
+        TEST(test_swapped_signature),
+        TEST(test_other_places),
+        TEST(test_wrong_files),
+        TEST(test_revoked_and_expired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
