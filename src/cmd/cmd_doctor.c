@@ -27,7 +27,6 @@ cmd_fn cmd_doctor;
 #define MAX_ROWS 16u
 #define MAX_PROBLEMS 12u
 #define MIB ((size_t)1 << 20)
-#define HOT_CELSIUS 85.0 /* if the machine does not say from when on it slows down */
 
 static const struct opts_def defs[] = {
     {"no-measure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
@@ -211,10 +210,10 @@ static void find_problems(struct report *r)
     if (strcmp(m->governor, "powersave") == 0)
         add_problem(r, "as root: cpupower frequency-set -g performance",
                     "the CPU frequency governor is powersave");
-    const double hot = m->celsius_limit > 0 ? m->celsius_limit : HOT_CELSIUS;
-    if (m->celsius >= hot)
+    const double hot = heat_limit(&m->heat);
+    if (m->heat.celsius >= hot)
         add_problem(r, "cool it: a heat sink, a fan, free air; or use fewer --threads",
-                    "the machine is at %.0f C and slows down from %.0f C on", m->celsius, hot);
+                    "the machine is at %.0f C and slows down from %.0f C on", m->heat.celsius, hot);
     if (!m->clock_synchronized)
         add_problem(r, "timedatectl set-ntp true; or install chrony",
                     "the clock is not synchronized: certificates, schedules and traces need it");
@@ -261,7 +260,7 @@ static void json_machine(struct json_out *j, const struct machine *m)
     json_out_key(j, "huge_pages");
     json_out_str(j, m->huge_pages);
     json_out_key(j, "celsius"); /* null: unknown */
-    json_out_rounded(j, m->celsius > 0 ? m->celsius : (double)NAN, 1);
+    json_out_rounded(j, m->heat.celsius > 0 ? m->heat.celsius : (double)NAN, 1);
     json_out_key(j, "clock_synchronized");
     json_out_bool(j, m->clock_synchronized);
 }

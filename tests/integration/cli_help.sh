@@ -19,7 +19,7 @@ done
 for v in init issue list revoke rotate show; do
     run 0 ca $v --help; golden "help-ca-$v"; empty err
 done
-for v in init join token status nodes models top deploy remove plan drain undrain desired events; do
+for v in init join token status nodes models top doctor deploy remove plan drain undrain desired events; do
     run 0 cluster $v --help; golden "help-cluster-$v"; empty err
 done
 for v in start status pause promote undo history; do
