@@ -12,6 +12,7 @@
 #include "cluster/worker/sandbox.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
+#include "cmd/cmd_doctor.h"
 #include "cmd/machine.h"
 #include "engine/cache_dir.h"
 #include "engine/cuda/cuda_gpu.h"
@@ -494,6 +495,29 @@ static void put_text(struct buf *b, const struct report *r)
                    r->problems[i].fix);
 }
 
+/* All but the measured speed. */
+static void look(struct report *r)
+{
+    machine_read(&r->m);
+    r->n_compiled = kern_compiled(r->compiled, MAX_SETS);
+    r->n_usable = kern_usable(r->usable, MAX_SETS);
+    read_cache(&r->cache);
+    read_onnx(&r->onnx);
+    read_gpu(&r->gpu);
+    r->sandbox = sandbox_support();
+    find_problems(r);
+}
+
+int cmd_doctor_put(struct buf *b, struct err *e)
+{
+    struct report r = {.chosen = kern_select(NULL, e)};
+    if (!r.chosen)
+        return e->code;
+    look(&r);
+    put_json(b, &r);
+    return b->rc;
+}
+
 int cmd_doctor(int argc, const char *const *argv)
 {
     struct opts o;
@@ -503,19 +527,12 @@ int cmd_doctor(int argc, const char *const *argv)
     int rc;
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
-    machine_read(&r.m);
-    r.n_compiled = kern_compiled(r.compiled, MAX_SETS);
-    r.n_usable = kern_usable(r.usable, MAX_SETS);
     r.chosen = kern_select(opts_text(&o, "kernels"), &e);
     buf_init(&b, MAX_OUTPUT_BYTES);
     if (!r.chosen) {
         rc = cmd_fail(&page, "%s", e.msg);
     } else {
-        read_cache(&r.cache);
-        read_onnx(&r.onnx);
-        read_gpu(&r.gpu);
-        r.sandbox = sandbox_support();
-        find_problems(&r);
+        look(&r);
         if (!opts_flag(&o, "no-measure"))
             measure(&r);
         if (opts_flag(&o, "json"))

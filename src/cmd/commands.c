@@ -10,7 +10,7 @@
 
 /* Each is defined in a file of its own. */
 cmd_fn cmd_anomaly_export, cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_audit_export,
-    cmd_audit_verify, cmd_bench, cmd_ca_init, cmd_ca_issue, cmd_ca_list, cmd_ca_revoke,
+    cmd_audit_verify, cmd_bench, cmd_bundle, cmd_ca_init, cmd_ca_issue, cmd_ca_list, cmd_ca_revoke,
     cmd_ca_rotate, cmd_ca_show, cmd_calibrate, cmd_chat, cmd_classify, cmd_cluster_deploy,
     cmd_cluster_desired, cmd_cluster_doctor, cmd_cluster_drain, cmd_cluster_events,
     cmd_cluster_init, cmd_cluster_join, cmd_cluster_models, cmd_cluster_nodes, cmd_cluster_plan,
@@ -195,6 +195,7 @@ const struct command commands_all[] = {
     {"route", cmd_route, "show which model a route would choose, and why", NULL},
     {"flow", NULL, "check, run, trace and draw flows: graphs of steps", NULL},
     {"router", NULL, "train a router model, which finds the domain of a text", NULL},
+    {"bundle", cmd_bundle, "write a file for whoever helps you, without personal data", NULL},
     {"doctor", cmd_doctor, "show the machine, what Shoal uses of it, and problems", NULL},
     {"mcp", cmd_mcp, "serve classify, tag, search and ask as MCP tools, over stdin", NULL},
     {"health", cmd_health, "check whether a server accepts requests", NULL},

@@ -279,6 +279,8 @@ static const struct route routes[] = {
     {"POST", "/admin/models", ROUTE_ADMIN | ROUTE_JSON, api_admin_change,
      "load, unload, add or remove a model", api_admin_fields, &api_n_admin_fields, "Admin", NULL,
      NULL},
+    {"GET", "/admin/support", ROUTE_ADMIN, api_support,
+     "settings and last log lines, without secrets", NULL, NULL, "Admin", NULL, NULL},
     {"POST", "/admin/rollouts", ROUTE_ADMIN | ROUTE_JSON, api_rollouts_change,
      "pause, promote or undo a rollout of the shoal", api_rollout_fields, &api_n_rollout_fields,
      "Admin", NULL, NULL},

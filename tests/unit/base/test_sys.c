@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "base/heat.h"
+#include "base/log.h"
+#include "base/log_recent.h"
 #include "base/sys_file.h"
 #include "support/made_tree.h"
 
@@ -55,11 +57,39 @@ static void test_lines_and_numbers(void **state)
     made_tree_close(&t);
 }
 
+/* The last lines are kept, and the first of them is whole. */
+static void test_recent_lines(void **state)
+{
+    struct buf b;
+    char text[300];
+    (void)state;
+    buf_init(&b, LOG_KEPT_BYTES);
+    log_recent(&b);
+    assert_int_equal(b.len, 0);
+    log_error("test", "only one");
+    log_recent(&b);
+    assert_true(strncmp(buf_str(&b), "ts=", 3) == 0 && strstr(buf_str(&b), "only one\"\n"));
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    for (int i = 0; i < 400; i++)
+        log_error("test", "%d %s", i, text);
+    buf_clear(&b);
+    log_recent(&b);
+    assert_int_equal(b.rc, 0);
+    assert_true(b.len > LOG_KEPT_BYTES - 400 && b.len <= LOG_KEPT_BYTES);
+    assert_true(strncmp(buf_str(&b), "ts=", 3) == 0);
+    assert_null(strstr(buf_str(&b), "\"0 x"));
+    assert_non_null(strstr(buf_str(&b), "\"399 x"));
+    assert_int_equal(buf_str(&b)[b.len - 1], '\n');
+    buf_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_temperatures),
         cmocka_unit_test(test_lines_and_numbers),
+        cmocka_unit_test(test_recent_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -330,10 +330,12 @@ static void put_cluster(struct call *c)
     json_out_object(&j);
     json_out_member_str(&j, "member", k->name ? k->name : "");
     json_out_member_str(&j, "shoal", k->shoal ? k->shoal : "");
-    json_out_member_str(&j, "program", SHOAL_VERSION);
-    struct node_health mine;
-    node_health_get(&gw->health, &mine);
-    put_health(&j, &mine);
+    if (is_node || k->nodes.n > 0 || gw->join) {
+        struct node_health mine;
+        node_health_get(&gw->health, &mine);
+        json_out_member_str(&j, "program", SHOAL_VERSION);
+        put_health(&j, &mine);
+    }
     json_out_member_str(&j, "nats", !gw->join ? "none" : join_up(gw->join) ? "up" : "away");
     put_control(&j, c, is_node ? &self : NULL);
     put_offers(&j, gw);
