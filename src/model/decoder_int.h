@@ -6,6 +6,7 @@
 #include "model/adapter.h"
 #include "model/decoder.h"
 #include "model/decoder_parts.h"
+#include "model/decoder_profile.h"
 #include "model/products.h"
 
 struct attn_unit { /* rows of one KV head of one run: the smallest unit of a chunk */
@@ -79,7 +80,14 @@ struct decoder {
 
     decoder_watch_fn watch;
     void *watch_ctx;
+    struct decoder_profile *profile; /* NULL: passes are not timed */
 };
+
+/* Of a pass. */
+static inline uint32_t decoder_most_phases(const struct decoder_config *c)
+{
+    return c->n_layers * 15 + 9;
+}
 
 static inline bool decoder_has_head(const struct decoder *d)
 {
