@@ -13,6 +13,7 @@
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/cmd_doctor.h"
+#include "cmd/doctor_energy.h"
 #include "cmd/machine.h"
 #include "engine/cache_dir.h"
 #include "engine/cuda/cuda_gpu.h"
@@ -33,6 +34,14 @@ static const struct opts_def defs[] = {
     {"no-measure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "do not measure bandwidth and peak (saves about two seconds)"},
     {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "measure this kernel set instead of the best"},
+    {"energy", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "measure the power of this machine, idle and busy, and print settings for servers"},
+    {"seconds", 0, OPTS_REAL, "S", "10", 0.05, 3600,
+     "with --energy: how long it is idle, and how long busy"},
+    {"idle-watts", 0, OPTS_REAL, "W", "0", 0, 100000,
+     "with --energy, without sensors: what a meter shows while the machine is idle"},
+    {"busy-watts", 0, OPTS_REAL, "W", "0", 0, 100000,
+     "with --energy, without sensors: what it shows while --energy keeps all cores busy"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
@@ -531,6 +540,9 @@ int cmd_doctor(int argc, const char *const *argv)
     buf_init(&b, MAX_OUTPUT_BYTES);
     if (!r.chosen) {
         rc = cmd_fail(&page, "%s", e.msg);
+    } else if (opts_flag(&o, "energy")) {
+        machine_read(&r.m);
+        rc = doctor_energy(&o, r.chosen, r.m.n_usable);
     } else {
         look(&r);
         if (!opts_flag(&o, "no-measure"))

@@ -52,6 +52,7 @@
 #include "gateway/node/node_store.h"
 #include "gateway/routes.h"
 #include "gateway/ticker.h"
+#include "host/energy_ledger.h"
 #include "host/prompt_cache.h"
 #include "host/quota.h"
 #include "knowledge/sessions.h"
@@ -840,6 +841,7 @@ void gateway_destroy(struct gateway *g)
     once_destroy(gw->once);
     once_bucket_destroy(gw->shared_once);
     trace_ring_destroy(gw->traces);
+    energy_ledger_destroy(gw->energy);
     otlp_export_destroy(gw->exporter);
     response_store_destroy(gw->response_store);
     slot_store_destroy(gw->slots);

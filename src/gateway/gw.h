@@ -166,6 +166,7 @@ struct gw {
     struct prefix_table *prefixes;          /* beginnings of prompts that were read here lately */
     struct prefix_sent sent_prefixes;       /* and of those that were sent to other nodes */
     _Atomic(struct node_measure *) measure; /* measures this machine; see measured.h */
+    struct energy_ledger *energy;           /* of requests; NULL: not counted */
     struct node_health_watch health;        /* of this machine */
     char cert_file[512];                    /* of this member; "": none */
     struct node_shard *shard;               /* parts of models; NULL: none */

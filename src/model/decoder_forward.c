@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "model/decoder_int.h"
+#include "model/decoder_profile.h"
 #include "model/mixer/mixer.h"
 
 #define CHUNKS_EACH 8u /* chunks of per-token work per member */

@@ -6,7 +6,6 @@
 #include "model/adapter.h"
 #include "model/decoder.h"
 #include "model/decoder_parts.h"
-#include "model/decoder_profile.h"
 #include "model/products.h"
 
 struct attn_unit { /* rows of one KV head of one run: the smallest unit of a chunk */
@@ -18,6 +17,8 @@ struct adapted { /* consecutive tokens with the same adapter: what one member ad
     float scale;
     uint32_t first, n;
 };
+
+struct decoder_profile;
 
 struct decoder {
     struct decoder_config c;
