@@ -1,13 +1,48 @@
 /* log.c - see log.h. */
 #include "base/log.h"
+#include "base/log_recent.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-/* The log sink is the program's only global state; it is set once at start. */
+/* The log sink is the program's only global state; its settings are set once at start. */
 static enum log_level max_level = LOG_LEVEL_WARN;
 static enum log_format line_format = LOG_FORMAT_LOGFMT;
+
+/* The last lines, for support: bytes of a ring, of which the oldest may begin within a line. */
+static struct {
+    pthread_mutex_t lock;
+    char bytes[LOG_KEPT_BYTES];
+    size_t n; /* that were ever put in */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void keep(const char *line, size_t n)
+{
+    pthread_mutex_lock(&kept.lock);
+    const size_t at = kept.n % LOG_KEPT_BYTES;
+    const size_t first = n < LOG_KEPT_BYTES - at ? n : LOG_KEPT_BYTES - at;
+    memcpy(kept.bytes + at, line, first);
+    memcpy(kept.bytes, line + first, n - first);
+    kept.n += n;
+    pthread_mutex_unlock(&kept.lock);
+}
+
+void log_recent(struct buf *out)
+{
+    pthread_mutex_lock(&kept.lock);
+    const size_t n = kept.n < LOG_KEPT_BYTES ? kept.n : LOG_KEPT_BYTES;
+    bool whole = n == kept.n; /* otherwise the first line is cut */
+    for (size_t i = kept.n - n; i < kept.n; i++) {
+        const char c = kept.bytes[i % LOG_KEPT_BYTES];
+        if (whole)
+            buf_putc(out, c);
+        whole |= c == '\n';
+    }
+    pthread_mutex_unlock(&kept.lock);
+}
 
 void log_setup(enum log_level max, enum log_format format)
 {
@@ -63,7 +98,10 @@ void log_event(enum log_level level, const char *mod, const char *fmt, ...)
                             ? "{\"ts\":\"%s\",\"lvl\":\"%s\",\"mod\":\"%s\",\"msg\":\"%s\"}\n"
                             : "ts=%s lvl=%s mod=%s msg=\"%s\"\n";
     int n = snprintf(line, sizeof(line), shape, stamp, names[level], mod, safe);
-    if (n > 0 &&
-        write(STDERR_FILENO, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line)) < 0)
+    if (n <= 0)
+        return;
+    const size_t bytes = (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
+    keep(line, bytes);
+    if (write(STDERR_FILENO, line, bytes) < 0)
         return; /* stderr is gone: nothing else to report to */
 }

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/machine/clock_offset.h"
 #include "cluster/trust/cert.h"
 #include "cluster/messages/event_feed.h"
 #include "cluster/messages/request_pb.h"
@@ -81,6 +82,7 @@ struct node_link {
     struct breaker breakers[N_BREAKERS]; /* by the hash of the model's name; two may share one */
     double slowness; /* how many times slower than reported, recently; 0: unknown */
     struct probe probe;
+    struct clock_offset clock;
     bool told_slowness; /* already logged that its reported speed is not credible */
     char error[160];
 };
@@ -478,6 +480,8 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     k->current ^= 1;
     k->state = s;
     k->heard_ns = clock_ns();
+    if (s.health.clock_ms > 0)
+        clock_offset_add(&k->clock, s.health.clock_ms, clock_unix_ms());
     k->told_calls = k->n_calls;
     keep_prefixes(k, &s);
     if (s.name[0])
@@ -485,6 +489,7 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     if (k->lost) { /* it may be another process */
         memset(k->breakers, 0, sizeof(k->breakers));
         k->slowness = 0;
+        k->clock = (struct clock_offset){0};
         k->probe = (struct probe){0};
     }
     if (!k->has_state || k->lost)
@@ -758,6 +763,11 @@ uint32_t node_link_told_calls(const struct node_link *k)
 const char *node_link_error(const struct node_link *k)
 {
     return k->error;
+}
+
+bool node_link_clock(const struct node_link *k, int64_t *ms)
+{
+    return clock_offset_get(&k->clock, ms);
 }
 
 uint64_t node_link_rtt_ns(const struct node_link *k)

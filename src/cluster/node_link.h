@@ -63,6 +63,8 @@ uint32_t node_link_calls(const struct node_link *k);
 uint32_t node_link_told_calls(const struct node_link *k);
 /* Why it cannot be used; "" while it can. */
 const char *node_link_error(const struct node_link *k);
+/* How far its clock is ahead of ours, in ms; false: not known yet. */
+bool node_link_clock(const struct node_link *k, int64_t *ms);
 uint64_t node_link_rtt_ns(const struct node_link *k); /* 0: not known */
 
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sys_file.h"
 #include "base/thread/crew.h"
 
 #define SAMPLE_NS 1000000000u
@@ -43,32 +44,22 @@ static void read_fixed(void)
     fixed.memory_bytes = meminfo("MemTotal: %llu kB");
 }
 
-static bool read_line(char *out, size_t cap, const char *folder, const char *name)
-{
-    char path[512];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *f = fopen(path, "re");
-    bool ok = f && fgets(out, (int)cap, f);
-    if (f)
-        fclose(f);
-    if (ok)
-        out[strcspn(out, "\n")] = '\0';
-    return ok;
-}
-
 /* A machine runs on battery when one discharges. */
 static void read_power(struct node_state *s)
 {
     glob_t g;
     char text[64];
-    if (glob("/sys/class/power_supply/*", 0, NULL, &g) != 0)
+    char pattern[512];
+    snprintf(pattern, sizeof(pattern), "%s/class/power_supply/*", sys_file_root());
+    if (glob(pattern, 0, NULL, &g) != 0)
         return;
     for (size_t i = 0; i < g.gl_pathc; i++) {
-        if (!read_line(text, sizeof(text), g.gl_pathv[i], "type") || strcmp(text, "Battery") != 0)
+        if (!sys_file_line(text, sizeof(text), "%s/type", g.gl_pathv[i]) ||
+            strcmp(text, "Battery") != 0)
             continue;
-        if (read_line(text, sizeof(text), g.gl_pathv[i], "capacity"))
+        if (sys_file_line(text, sizeof(text), "%s/capacity", g.gl_pathv[i]))
             s->battery_percent = (uint32_t)strtoul(text, NULL, 10);
-        if (read_line(text, sizeof(text), g.gl_pathv[i], "status"))
+        if (sys_file_line(text, sizeof(text), "%s/status", g.gl_pathv[i]))
             s->on_battery |= strcmp(text, "Discharging") == 0;
     }
     globfree(&g);

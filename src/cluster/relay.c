@@ -394,10 +394,12 @@ static void send_done(struct leg *g, struct choice *c, const struct sink_done *e
             mine.cached_tokens = mine.prompt_tokens;
     }
     c->done = true;
-    c->usage = (struct sink_usage){mine.prompt_tokens, mine.cached_tokens, mine.generated_tokens};
+    c->usage = (struct sink_usage){.prompt_tokens = mine.prompt_tokens,
+                                   .cached_tokens = mine.cached_tokens,
+                                   .generated_tokens = mine.generated_tokens};
     y->n_done++;
     mine.last = y->n_done == y->n;
-    mine.usage = (struct sink_usage){0, 0, 0};
+    mine.usage = (struct sink_usage){.energy = e->usage.energy}; /* of the last replica */
     for (uint32_t i = 0; mine.last && i < y->n; i++) {
         mine.usage.generated_tokens += y->choices[i].usage.generated_tokens;
         if (i % y->n_each == 0) { /* choices of one prompt share it */

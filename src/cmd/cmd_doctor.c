@@ -12,6 +12,8 @@
 #include "cluster/worker/sandbox.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
+#include "cmd/cmd_doctor.h"
+#include "cmd/doctor_energy.h"
 #include "cmd/machine.h"
 #include "engine/cache_dir.h"
 #include "engine/cuda/cuda_gpu.h"
@@ -27,12 +29,19 @@ cmd_fn cmd_doctor;
 #define MAX_ROWS 16u
 #define MAX_PROBLEMS 12u
 #define MIB ((size_t)1 << 20)
-#define HOT_CELSIUS 85.0 /* if the machine does not say from when on it slows down */
 
 static const struct opts_def defs[] = {
     {"no-measure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "do not measure bandwidth and peak (saves about two seconds)"},
     {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "measure this kernel set instead of the best"},
+    {"energy", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "measure the power of this machine, idle and busy, and print settings for servers"},
+    {"seconds", 0, OPTS_REAL, "S", "10", 0.05, 3600,
+     "with --energy: how long it is idle, and how long busy"},
+    {"idle-watts", 0, OPTS_REAL, "W", "0", 0, 100000,
+     "with --energy, without sensors: what a meter shows while the machine is idle"},
+    {"busy-watts", 0, OPTS_REAL, "W", "0", 0, 100000,
+     "with --energy, without sensors: what it shows while --energy keeps all cores busy"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
@@ -211,10 +220,10 @@ static void find_problems(struct report *r)
     if (strcmp(m->governor, "powersave") == 0)
         add_problem(r, "as root: cpupower frequency-set -g performance",
                     "the CPU frequency governor is powersave");
-    const double hot = m->celsius_limit > 0 ? m->celsius_limit : HOT_CELSIUS;
-    if (m->celsius >= hot)
+    const double hot = heat_limit(&m->heat);
+    if (m->heat.celsius >= hot)
         add_problem(r, "cool it: a heat sink, a fan, free air; or use fewer --threads",
-                    "the machine is at %.0f C and slows down from %.0f C on", m->celsius, hot);
+                    "the machine is at %.0f C and slows down from %.0f C on", m->heat.celsius, hot);
     if (!m->clock_synchronized)
         add_problem(r, "timedatectl set-ntp true; or install chrony",
                     "the clock is not synchronized: certificates, schedules and traces need it");
@@ -249,7 +258,7 @@ static void json_machine(struct json_out *j, const struct machine *m)
     json_out_member_uint(j, "available_bytes", m->available_bytes);
     json_out_member_str(j, "huge_pages", m->huge_pages);
     json_out_key(j, "celsius"); /* null: unknown */
-    json_out_rounded(j, m->celsius > 0 ? m->celsius : (double)NAN, 1);
+    json_out_rounded(j, m->heat.celsius > 0 ? m->heat.celsius : (double)NAN, 1);
     json_out_member_bool(j, "clock_synchronized", m->clock_synchronized);
 }
 
@@ -450,6 +459,29 @@ static void put_text(struct buf *b, const struct report *r)
                    r->problems[i].fix);
 }
 
+/* All but the measured speed. */
+static void look(struct report *r)
+{
+    machine_read(&r->m);
+    r->n_compiled = kern_compiled(r->compiled, MAX_SETS);
+    r->n_usable = kern_usable(r->usable, MAX_SETS);
+    read_cache(&r->cache);
+    read_onnx(&r->onnx);
+    read_gpu(&r->gpu);
+    r->sandbox = sandbox_support();
+    find_problems(r);
+}
+
+int cmd_doctor_put(struct buf *b, struct err *e)
+{
+    struct report r = {.chosen = kern_select(NULL, e)};
+    if (!r.chosen)
+        return e->code;
+    look(&r);
+    put_json(b, &r);
+    return b->rc;
+}
+
 int cmd_doctor(int argc, const char *const *argv)
 {
     struct opts o;
@@ -459,19 +491,15 @@ int cmd_doctor(int argc, const char *const *argv)
     int rc;
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
-    machine_read(&r.m);
-    r.n_compiled = kern_compiled(r.compiled, MAX_SETS);
-    r.n_usable = kern_usable(r.usable, MAX_SETS);
     r.chosen = kern_select(opts_text(&o, "kernels"), &e);
     buf_init(&b, MAX_OUTPUT_BYTES);
     if (!r.chosen) {
         rc = cmd_fail(&page, "%s", e.msg);
+    } else if (opts_flag(&o, "energy")) {
+        machine_read(&r.m);
+        rc = doctor_energy(&o, r.chosen, r.m.n_usable);
     } else {
-        read_cache(&r.cache);
-        read_onnx(&r.onnx);
-        read_gpu(&r.gpu);
-        r.sandbox = sandbox_support();
-        find_problems(&r);
+        look(&r);
         if (!opts_flag(&o, "no-measure"))
             measure(&r);
         if (opts_flag(&o, "json"))

@@ -6,33 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timex.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/clock_sync.h"
 #include "base/mem.h"
 #include "base/membw.h"
+#include "base/sys_file.h"
 #include "base/thread/thread.h"
 #include "kernels/peak.h"
 
 #define BANDWIDTH_BUDGET_MS 50u
 #define PEAK_BUDGET_NS 80000000u
 #define MAX_PEAK_THREADS 256u
-
-/* Reads the first line of a small file without its newline; false if there is none. */
-#define MAX_ZONES 32u
-#define MAX_TRIPS 12u
-
-static bool read_line(const char *path, char *out, size_t cap)
-{
-    FILE *f = fopen(path, "re");
-    bool ok = f && fgets(out, (int)cap, f);
-    if (f)
-        fclose(f);
-    if (ok)
-        out[strcspn(out, "\n")] = '\0';
-    return ok;
-}
 
 static void take_flags(struct machine *m, const char *list)
 {
@@ -76,7 +62,8 @@ static void read_cpuinfo(struct machine *m)
         fclose(f);
     if (best == 3) { /* arm64 reports no name: use the implementer instead */
         char id[64];
-        if (read_line("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", id, sizeof(id)))
+        if (sys_file_line(id, sizeof(id),
+                          "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1"))
             snprintf(m->cpu, sizeof(m->cpu), "arm64 CPU, MIDR %s", id);
     }
     if (!m->cpu[0])
@@ -89,13 +76,13 @@ static void read_caches(struct machine *m)
         char path[96], level[16], type[32], size[32];
         const char *base = "/sys/devices/system/cpu/cpu0/cache/index";
         snprintf(path, sizeof(path), "%s%d/level", base, i);
-        if (!read_line(path, level, sizeof(level)))
+        if (!sys_file_line(level, sizeof(level), "%s", path))
             break;
         snprintf(path, sizeof(path), "%s%d/type", base, i);
-        if (!read_line(path, type, sizeof(type)) || strcmp(type, "Instruction") == 0)
+        if (!sys_file_line(type, sizeof(type), "%s", path) || strcmp(type, "Instruction") == 0)
             continue;
         snprintf(path, sizeof(path), "%s%d/size", base, i);
-        if (!read_line(path, size, sizeof(size)))
+        if (!sys_file_line(size, sizeof(size), "%s", path))
             continue;
         char *end;
         uint64_t n = strtoull(size, &end, 10);
@@ -119,7 +106,7 @@ static void read_memory(struct machine *m)
     }
     if (f)
         fclose(f);
-    if (read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof(line))) {
+    if (sys_file_line(line, sizeof(line), "/sys/kernel/mm/transparent_hugepage/enabled")) {
         const char *open = strchr(line, '[');
         if (open)
             snprintf(m->huge_pages, sizeof(m->huge_pages), "%.*s", (int)strcspn(open + 1, "]"),
@@ -136,60 +123,21 @@ static void read_limits(struct machine *m)
     m->n_cpus = online > 0 ? (uint32_t)online : 1;
     m->n_usable =
         sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : m->n_cpus;
-    if (read_line("/sys/fs/cgroup/cpu.max", line, sizeof(line)) &&
+    if (sys_file_line(line, sizeof(line), "/sys/fs/cgroup/cpu.max") &&
         sscanf(line, "%lf %lf", &quota, &period) == 2 && period > 0)
         m->cpu_quota = quota / period;
     if (getloadavg(&m->load, 1) != 1)
         m->load = 0;
-    if (!read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor,
-                   sizeof(m->governor)))
+    if (!sys_file_line(m->governor, sizeof(m->governor),
+                       "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))
         m->governor[0] = '\0';
-}
-
-/* The lowest temperature at which a zone makes the machine slower; 0: none is known. */
-static double heat_limit(const char *folder, unsigned zone)
-{
-    char path[512], line[64];
-    double lowest = 0.0;
-    for (unsigned i = 0; i < MAX_TRIPS; i++) {
-        snprintf(path, sizeof(path), "%s/thermal_zone%u/trip_point_%u_type", folder, zone, i);
-        if (!read_line(path, line, sizeof(line)))
-            break;
-        if (strncmp(line, "passive", 7) != 0 && strncmp(line, "hot", 3) != 0)
-            continue;
-        snprintf(path, sizeof(path), "%s/thermal_zone%u/trip_point_%u_temp", folder, zone, i);
-        const double at = read_line(path, line, sizeof(line)) ? strtod(line, NULL) / 1e3 : 0.0;
-        if (at > 0.0 && (lowest <= 0.0 || at < lowest))
-            lowest = at;
-    }
-    return lowest;
-}
-
-void machine_read_heat(struct machine *m, const char *folder)
-{
-    char path[512], line[64];
-    for (unsigned zone = 0; zone < MAX_ZONES; zone++) {
-        snprintf(path, sizeof(path), "%s/thermal_zone%u/temp", folder, zone);
-        const double now = read_line(path, line, sizeof(line)) ? strtod(line, NULL) / 1e3 : 0.0;
-        if (now <= m->celsius || now > 200.0) /* a broken sensor */
-            continue;
-        m->celsius = now;
-        m->celsius_limit = heat_limit(folder, zone);
-    }
-}
-
-static void read_clock(struct machine *m)
-{
-    struct timex t = {0}; /* modes 0: only read */
-    const int state = adjtimex(&t);
-    m->clock_synchronized = state >= 0 && state != TIME_ERROR && !(t.status & STA_UNSYNC);
 }
 
 void machine_read(struct machine *m)
 {
     memset(m, 0, sizeof(*m));
-    machine_read_heat(m, "/sys/class/thermal");
-    read_clock(m);
+    heat_read(&m->heat, sys_file_root());
+    m->clock_synchronized = clock_is_synchronized();
     read_cpuinfo(m);
     read_caches(m);
     read_memory(m);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/heat.h"
 #include "kernels/kern.h"
 
 #define MACHINE_MAX_CACHES 4u
@@ -28,14 +29,12 @@ struct machine {
     const char *flags[MACHINE_MAX_FLAGS]; /* CPU flags that matter to kernels */
     size_t n_flags;
     uint64_t memory_bytes, available_bytes;
-    char huge_pages[16];           /* always, madvise, never, or "" */
-    double celsius, celsius_limit; /* of the hottest sensor, and where it slows down; 0: unknown */
-    bool clock_synchronized;       /* by NTP, as the kernel knows */
+    char huge_pages[16]; /* always, madvise, never, or "" */
+    struct heat heat;
+    bool clock_synchronized; /* by NTP, as the kernel knows */
 };
 
 void machine_read(struct machine *m);
-/* Part of it: the temperatures below this folder, which is /sys/class/thermal. */
-void machine_read_heat(struct machine *m, const char *folder);
 
 /* Memory region for measuring bandwidth; as large as memory allows. */
 struct machine_region {

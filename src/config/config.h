@@ -20,6 +20,7 @@
 #include "config/config_routes.h"
 #include "config/config_modbus.h"
 #include "config/config_things.h"
+#include "base/energy.h"
 #include "config/config_tracing.h"
 #include "config/config_trust.h"
 #include "config/config_webhooks.h"
@@ -159,6 +160,10 @@ struct config {
     uint32_t audit_keep, audit_full; /* full: 1: serve */
     bool audit_syslog;
     struct config_tracing tracing;
+    struct {
+        bool count;
+        struct energy_model model;
+    } energy;
     struct config_flows flows; /* graphs of steps */
     char *manuals;             /* collection that explains alarms; NULL: none */
     char *alarms_file;         /* open alarms; NULL: in the state folder */

@@ -906,6 +906,14 @@ const struct config_key config_keys[] = {
     ROW("log_requests", BOOL, AT(log_requests), "true", 0, 0, LIVE,
         "One line in the log for each request, without its text."),
 
+    MAP("energy", "What requests cost in joules (docs/TRACING.md)."),
+    ROW("energy.count", BOOL, AT(energy.count), "false", 0, 0, START,
+        "Whether energy is counted: in `usage`, metrics and traces."),
+    ROW("energy.idle_watts", NUM, AT(energy.model.idle), "0", 0, 100000, START,
+        "For a machine that cannot measure: its power while idle. `shoal doctor --energy` finds "
+        "out."),
+    ROW("energy.core_watts", NUM, AT(energy.model.core), "0", 0, 100000, START,
+        "For a machine that cannot measure: the power that each busy core adds."),
     MAP("tracing", "Where requests spend their time (docs/TRACING.md)."),
     ROW("tracing.keep", U32, AT(tracing.keep), "256", 0, 65536, START,
         "The last traces, for `shoal trace`. 0: none are kept, and without an endpoint nothing is "

@@ -39,12 +39,13 @@ struct pseudonyms;
 
 struct flow {
     struct registry *registry;
-    struct prompt_cache *cache; /* NULL: none */
-    struct pool *pool;          /* for long prompts; NULL: the owner's thread prepares them */
-    struct app *app;            /* answers asks; NULL: none does */
-    struct dispatch *session;   /* continues conversations (STAGE_SESSION); NULL: none are kept */
-    struct dispatch *similar;   /* the semantic cache (STAGE_SIMILAR); NULL: none */
-    struct audit_log *audit;    /* of all requests; NULL: none */
+    struct prompt_cache *cache;   /* NULL: none */
+    struct pool *pool;            /* for long prompts; NULL: the owner's thread prepares them */
+    struct app *app;              /* answers asks; NULL: none does */
+    struct dispatch *session;     /* continues conversations (STAGE_SESSION); NULL: none are kept */
+    struct dispatch *similar;     /* the semantic cache (STAGE_SIMILAR); NULL: none */
+    struct audit_log *audit;      /* of all requests; NULL: none */
+    struct energy_ledger *energy; /* of requests; NULL: it is not counted */
     struct pseudonyms *pseudonyms; /* for personal data; NULL: it is masked instead */
 };
 

@@ -14,7 +14,8 @@ static uint32_t work_span(const struct trace_at *at, const char *model, const ch
     return span;
 }
 
-void flow_trace_done(const struct trace_at *at, const char *model, const struct shoal_event *d)
+void flow_trace_done(const struct trace_at *at, const char *model, const struct shoal_event *d,
+                     const struct sink_energy *energy)
 {
     struct trace *t = at->trace;
     if (!t)
@@ -25,6 +26,10 @@ void flow_trace_done(const struct trace_at *at, const char *model, const struct 
     trace_number(t, all, TRACE_INPUT_TOKENS, d->prompt_tokens);
     trace_number(t, all, TRACE_CACHED_TOKENS, d->cached_tokens);
     trace_number(t, all, TRACE_OUTPUT_TOKENS, d->generated_tokens);
+    if (energy->known) {
+        trace_number(t, all, TRACE_MICROJOULES, (int64_t)(energy->joules * 1e6));
+        trace_text(t, all, TRACE_ENERGY, energy->estimated ? "estimated" : "measured");
+    }
     if (d->finish == SHOAL_FINISH_ERROR)
         trace_fail(t, all, err_text(d->code));
     (void)trace_add(t, all, "queue", start, start + d->queue_ns);

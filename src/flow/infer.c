@@ -9,6 +9,7 @@
 #include "flow/calibrated.h"
 #include "flow/flow_trace.h"
 #include "flow/pool.h"
+#include "host/energy_ledger.h"
 
 #define INLINE_BYTES ((size_t)4 << 10) /* shorter inputs are submitted on the owner's thread */
 #define MAX_TRACED 8u                  /* inputs of a request with spans of their own */
@@ -33,6 +34,7 @@ struct inference {
     struct shoal_task **tasks;    /* [n_inputs], in the request's arena */
     /* [n_inputs] there too, if the model has a calibration: results as it changes them. */
     const struct shoal_result **calibrated;
+    struct energy_account energy;
     struct acquire acquire;
     struct pool_task pool_task;
     struct executor_task wake, more, some;
@@ -53,6 +55,7 @@ struct inference {
 static void inference_close(struct inference *f)
 {
     struct flow_owner *o = f->owner;
+    (void)energy_account_end(o->flow->energy, &f->energy);
     f->sink->job = NULL;
     f->sink->ops->closed(f->sink); /* may still read the model's name */
     for (uint32_t i = 0; f->tasks && i < f->request->infer.n_inputs; i++)
@@ -140,8 +143,10 @@ static int count_results(struct inference *f)
 {
     struct model_stats *m = &f->model->stats;
     int rc = f->rc;
+    double work = 0;
     for (uint32_t i = 0; i < f->request->infer.n_inputs && f->tasks[i]; i++) {
         const struct shoal_result *r = result_of(f, i);
+        work += (double)r->run_ns / (r->batch > 1 ? r->batch : 1);
         if (i < MAX_TRACED)
             flow_trace_result(&f->request->spans, f->model->name, r);
         histogram_add(&m->queue, r->queue_ns);
@@ -154,6 +159,9 @@ static int count_results(struct inference *f)
             rc = err_set(&f->error, r->code, "%s",
                          r->message && r->message[0] ? r->message : err_text(r->code));
     }
+    energy_account_work(f->owner->flow->energy, &f->energy, work);
+    const double joules = energy_account_end(f->owner->flow->energy, &f->energy);
+    counter_add(&m->microjoules, (uint64_t)(joules * 1e6));
     return rc;
 }
 
@@ -455,6 +463,7 @@ static void on_model(struct acquire *a, struct registry_model *m)
     f->model = m;
     counter_add(&m->stats.requests, 1);
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
+    energy_account_begin(f->owner->flow->energy, &f->energy);
     const struct sink_start start = {
         .model = m->name, .version = registry_identity(m)->version, .sum = registry_sum(m)};
     f->sink->ops->start(f->sink, &start);

@@ -107,8 +107,14 @@ struct sink_result {
     bool last;                         /* of the request */
 };
 
+struct sink_energy { /* known: the server counts it (configuration: energy) */
+    bool known, estimated;
+    double joules;
+};
+
 struct sink_usage { /* of a whole request */
     uint32_t prompt_tokens, cached_tokens, generated_tokens;
+    struct sink_energy energy;
 };
 
 struct sink_done {

@@ -12,6 +12,7 @@
 #include "apps/home/ask/ask_run.h"
 #include "knowledge/documents_app.h"
 #include "base/buf.h"
+#include "cluster/machine/node_health.h"
 #include "cluster/affinity/page_links.h"
 #include "cluster/affinity/prefix_sent.h"
 #include "cluster/replica.h"
@@ -165,6 +166,9 @@ struct gw {
     struct prefix_table *prefixes;          /* beginnings of prompts that were read here lately */
     struct prefix_sent sent_prefixes;       /* and of those that were sent to other nodes */
     _Atomic(struct node_measure *) measure; /* measures this machine; see measured.h */
+    struct energy_ledger *energy;           /* of requests; NULL: not counted */
+    struct node_health_watch health;        /* of this machine */
+    char cert_file[512];                    /* of this member; "": none */
     struct node_shard *shard;               /* parts of models; NULL: none */
     struct node_store *store;               /* models on disk; NULL: this is not a node */
     struct model_watch *model_watch;

@@ -31,6 +31,7 @@ struct model_stats {
     _Atomic uint64_t refused[MODEL_STATS_N_REFUSED];
     _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, cancelled, errors;
     _Atomic uint64_t cache_hits, cache_misses;
+    _Atomic uint64_t microjoules; /* of its requests, if energy is counted */
     _Atomic uint32_t in_flight;
 };
 

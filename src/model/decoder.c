@@ -324,7 +324,7 @@ static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
             d->stage[i] = s;
     }
     d->units = plan_carve_take(&at, c->n_kv_heads * (2 * b) * sizeof(*d->units));
-    d->phases = plan_carve_take(&at, (c->n_layers * 15 + 9) * sizeof(*d->phases));
+    d->phases = plan_carve_take(&at, decoder_most_phases(c) * sizeof(*d->phases));
     d->run_of = plan_carve_take(&at, b * sizeof(uint32_t));
     d->run_first = plan_carve_take(&at, b * sizeof(uint32_t));
     d->adapted = plan_carve_take(&at, b * sizeof(*d->adapted));

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "model/decoder_int.h"
+#include "model/decoder_profile.h"
 #include "model/mixer/mixer.h"
 
 #define CHUNKS_EACH 8u /* chunks of per-token work per member */
@@ -816,6 +817,57 @@ static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t 
     }
 }
 
+/* ---- names, for profiles -------------------------------------------------------------------- */
+
+static const struct {
+    chunk_fn fn;
+    const char *name;
+} chunk_names[] = {
+    {start_chunk, "start"},
+    {qkv_chunk, "qkv"},
+    {prepare_chunk, "prepare"},
+    {attend_chunk, "attend"},
+    {round_attended_chunk, "round"},
+    {mix_first_chunk, "mix"},
+    {mix_second_chunk, "mix"},
+    {finish_mixed_chunk, "mix"},
+    {attn_out_chunk, "attn_out"},
+    {join_attention_chunk, "join"},
+    {router_chunk, "router"},
+    {experts_chunk, "experts"},
+    {join_experts_chunk, "join"},
+    {gate_chunk, "gate"},
+    {up_chunk, "up"},
+    {ffn_chunk, "ffn"},
+    {down_chunk, "down"},
+    {join_ffn_chunk, "join"},
+    {output_chunk, "output"},
+    {cap_logits_chunk, "cap"},
+};
+static const struct {
+    finish_fn fn;
+    const char *name;
+} finish_names[] = {
+    {start_all, "start"},          {prepare_all, "prepare"},   {attend_all, "attend"},
+    {round_attended_all, "round"}, {mix_all, "mix"},           {finish_mixed_all, "mix"},
+    {join_attention_all, "join"},  {choose_experts, "choose"}, {join_experts_all, "join"},
+    {join_ffn_all, "join"},        {gather_all, "gather"},
+};
+
+/* What is not in the tables is what adapters add. */
+static struct profile_names names_of(const struct crew_phase *p)
+{
+    struct profile_names n = {.chunks = p->chunk ? "adapter" : NULL,
+                              .finish = p->finish ? "adapter" : NULL};
+    for (size_t i = 0; i < sizeof(chunk_names) / sizeof(chunk_names[0]); i++)
+        n.chunks = p->chunk == chunk_names[i].fn ? chunk_names[i].name : n.chunks;
+    for (size_t i = 0; i < sizeof(finish_names) / sizeof(finish_names[0]); i++)
+        n.finish = p->finish == finish_names[i].fn ? finish_names[i].name : n.finish;
+    n.of_layer = p->chunk != start_chunk && p->finish != start_all && p->finish != gather_all &&
+                 p->chunk != output_chunk && p->chunk != cap_logits_chunk;
+    return n;
+}
+
 /* Plans the phases of a pass over these runs; returns their number, 0 if there are no tokens. */
 static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uint32_t n_runs)
 {
@@ -845,6 +897,8 @@ static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uin
         if (d->c.logit_cap > 0.0f)
             add_phase(d, &n, 0, most, cap_logits_chunk, NULL);
     }
+    if (d->profile)
+        decoder_profile_pass(d, d->phases, n, names_of);
     return n;
 }
 

@@ -18,6 +18,8 @@ struct adapted { /* consecutive tokens with the same adapter: what one member ad
     uint32_t first, n;
 };
 
+struct decoder_profile;
+
 struct decoder {
     struct decoder_config c;
     const struct kern_ops *k;
@@ -79,7 +81,14 @@ struct decoder {
 
     decoder_watch_fn watch;
     void *watch_ctx;
+    struct decoder_profile *profile; /* NULL: passes are not timed */
 };
+
+/* Of a pass. */
+static inline uint32_t decoder_most_phases(const struct decoder_config *c)
+{
+    return c->n_layers * 15 + 9;
+}
 
 static inline bool decoder_has_head(const struct decoder *d)
 {

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "trace/trace_votes.h"
 
 struct trace_ring {
     struct trace_keeper keeper; /* first */
@@ -14,6 +15,7 @@ struct trace_ring {
     struct trace **slots; /* [max_traces] */
     uint32_t first, n;    /* the oldest */
     size_t bytes;
+    struct trace_votes *votes;
 };
 
 static struct trace *slot(const struct trace_ring *r, uint32_t i)
@@ -69,8 +71,15 @@ int trace_ring_create(struct trace_ring **out, const struct trace_ring_opts *o, 
         mem_free(r);
         return err_set(e, SHOAL_ENOMEM, "out of memory for %u traces", o->max_traces);
     }
+    const int rc = trace_votes_create(&r->votes, o->votes_file, o->votes_bytes, e);
+    if (rc < 0) {
+        mem_free(slots);
+        mem_free(r);
+        return rc;
+    }
     r->keeper = (struct trace_keeper){.keep = keep, .ratio = o->ratio};
     r->opts = *o;
+    r->opts.votes_file = NULL; /* the caller's */
     r->slots = slots;
     pthread_mutex_init(&r->lock, NULL);
     *out = r;
@@ -83,9 +92,15 @@ void trace_ring_destroy(struct trace_ring *r)
         return;
     while (r->n > 0)
         drop_oldest(r);
+    trace_votes_destroy(r->votes);
     pthread_mutex_destroy(&r->lock);
     mem_free(r->slots);
     mem_free(r);
+}
+
+struct trace_votes *trace_ring_votes(const struct trace_ring *r)
+{
+    return r->votes;
 }
 
 struct trace_keeper *trace_ring_keeper(struct trace_ring *r)

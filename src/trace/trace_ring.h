@@ -13,6 +13,7 @@
 #include "trace/trace.h"
 
 struct trace_ring;
+struct trace_votes;
 
 struct trace_ring_opts {
     uint32_t max_traces; /* 0: keeps none */
@@ -20,12 +21,16 @@ struct trace_ring_opts {
     double ratio;               /* share of new traces that are sampled */
     uint64_t slow_ns;           /* traces of this length and more are passed on; 0: by no length */
     struct trace_keeper *after; /* gets what is passed on; NULL: nobody */
+    const char *votes_file;     /* of trace_votes.h; NULL: none */
+    size_t votes_bytes;
 };
 
 SHOAL_MUST_CHECK int trace_ring_create(struct trace_ring **out, const struct trace_ring_opts *o,
                                        struct err *e);
 void trace_ring_destroy(struct trace_ring *r); /* NULL is fine */
 struct trace_keeper *trace_ring_keeper(struct trace_ring *r);
+/* What people think of its traces; borrowed. */
+struct trace_votes *trace_ring_votes(const struct trace_ring *r);
 
 /* By the id of the request or of the trace, the newest first. client: NULL: of any client. */
 struct trace *trace_ring_find(struct trace_ring *r, const char *id, const char *client);

@@ -9,6 +9,8 @@
 #define TRACE_BYTES "http.response.body.size"
 #define TRACE_MODEL "gen_ai.response.model"
 #define TRACE_INPUT_TOKENS "gen_ai.usage.input_tokens"
+#define TRACE_MICROJOULES "shoal.energy.microjoules"
+#define TRACE_ENERGY "shoal.energy"
 #define TRACE_OUTPUT_TOKENS "gen_ai.usage.output_tokens"
 #define TRACE_CACHED_TOKENS "gen_ai.usage.cache_read.input_tokens"
 #define TRACE_NODE "server.address"

@@ -6,7 +6,7 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in init config route router ask home eval calibrate run pull push import list show ps cp rm gc generate chat classify tag pii embed rerank score anomaly summarize listen satellite wake transcribe say serve mcp node gateway tokenize detokenize logits perplexity bench load doctor health top trace model cluster rollout ca audit store index shard sim completion manual; do
+for c in init config route router ask home eval calibrate run pull push import list show ps cp rm gc generate chat classify tag pii embed rerank score anomaly summarize listen satellite wake transcribe say serve mcp node gateway tokenize detokenize logits perplexity bench load profile bundle doctor health top trace model cluster rollout ca audit store index shard sim completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
@@ -19,7 +19,7 @@ done
 for v in init issue list revoke rotate show; do
     run 0 ca $v --help; golden "help-ca-$v"; empty err
 done
-for v in init join token status nodes models top deploy remove plan drain undrain desired events; do
+for v in init join token status nodes models top doctor deploy remove plan drain undrain desired events; do
     run 0 cluster $v --help; golden "help-cluster-$v"; empty err
 done
 for v in start status pause promote undo history; do

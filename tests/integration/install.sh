@@ -7,7 +7,7 @@ chmod 755 "$tmp"
 prefix=$tmp/stage/opt/shoal
 mkdir home && chmod 555 home
 same "files that others cannot read" "$(find "$prefix" \( -type f ! -perm -444 \) -o \( -type d ! -perm -555 \))" ""
-for file in bin/shoal share/shoal/models/models.json share/doc/shoal/LICENSE lib/systemd/system/shoal.service; do
+for file in bin/shoal share/shoal/models/models.json share/shoal/observe/grafana/shoal-fleet.json share/shoal/observe/prometheus/shoal-rules.yml share/doc/shoal/LICENSE lib/systemd/system/shoal.service; do
     checked=$((checked + 1))
     [ -f "$prefix/$file" ] || fail "$file is not installed"
 done

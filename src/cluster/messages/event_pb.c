@@ -1,6 +1,7 @@
 /* event_pb.c - see event_pb.h. */
 #include "cluster/messages/event_pb.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -218,6 +219,11 @@ void event_pb_put_done(struct buf *out, const struct sink_done *e)
     x.stop_index = e->stop_index;
     x.total_ns = e->total_ns;
     x.last = e->last;
+    if (e->usage.energy.known) {
+        x.set_joules_case = SHOAL__NODE__V1__DONE__SET_JOULES_JOULES;
+        x.joules = e->usage.energy.joules;
+        x.joules_estimated = e->usage.energy.estimated;
+    }
     struct arena a;
     arena_init(&a, MAX_BYTES);
     x.steps = plan_pb_steps(&a, e->steps, e->n_steps, &x.n_steps);
@@ -380,6 +386,10 @@ static int get_done(struct event_pb *out, const Shoal__Node__V1__Done *m, struct
                                    .total_ns = m->total_ns,
                                    .last = m->last,
                                    .n_steps = (uint32_t)m->n_steps};
+    if (m->set_joules_case == SHOAL__NODE__V1__DONE__SET_JOULES_JOULES && m->joules >= 0 &&
+        isfinite(m->joules))
+        out->done.usage.energy = (struct sink_energy){
+            .known = true, .estimated = m->joules_estimated, .joules = m->joules};
     out->done.steps = plan_pb_read_steps(scratch, m->steps, m->n_steps);
     return out->done.steps ? 0 : scratch->rc;
 }

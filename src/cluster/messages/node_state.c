@@ -95,6 +95,20 @@ static void put_parts(pb_chain *m, struct arena *a, const struct node_chain *c)
     m->n_parts = list ? c->n_parts : 0;
 }
 
+static Shoal__Node__V1__Health health_of(const struct node_health *h)
+{
+    Shoal__Node__V1__Health m = SHOAL__NODE__V1__HEALTH__INIT;
+    m.clock_ms = h->clock_ms;
+    m.clock = h->clock;
+    m.cert_until_s = h->cert_until_s;
+    m.disk_free = h->disk_free;
+    m.disk_bytes = h->disk_bytes;
+    m.celsius = h->celsius;
+    m.celsius_limit = h->celsius_limit;
+    m.throttled = h->throttled;
+    return m;
+}
+
 static void put_chains(pb_state *m, struct arena *a, const struct node_state *s)
 {
     pb_chain *list = pb_list(a, s->n_chains, sizeof(*list), (void ***)(void *)&m->chains);
@@ -157,6 +171,8 @@ int node_state_put(struct buf *out, const struct node_state *s)
     put_labels(&m, &a, s);
     put_prefixes(&m, &a, s);
     put_chains(&m, &a, s);
+    Shoal__Node__V1__Health health = health_of(&s->health);
+    m.health = &health;
     int rc = a.rc < 0 ? a.rc : pb_put(out, &m.base);
     arena_fini(&a);
     return rc;
@@ -295,6 +311,21 @@ static void read_chains(struct node_state *out, struct arena *a, const pb_state 
     out->n_chains = list ? n : 0;
 }
 
+static void read_health(struct node_health *h, const Shoal__Node__V1__Health *m)
+{
+    if (!m)
+        return;
+    *h = (struct node_health){.clock_ms = m->clock_ms,
+                              .clock = m->clock <= NODE_CLOCK_FREE ? (enum node_clock)m->clock
+                                                                   : NODE_CLOCK_UNKNOWN,
+                              .cert_until_s = m->cert_until_s > 0 ? m->cert_until_s : 0,
+                              .disk_free = m->disk_free,
+                              .disk_bytes = m->disk_bytes,
+                              .celsius = figure(m->celsius),
+                              .celsius_limit = figure(m->celsius_limit),
+                              .throttled = m->throttled};
+}
+
 int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, size_t n,
                     struct err *e)
 {
@@ -345,6 +376,7 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
     if (rc == 0)
         rc = read_prefixes(out, a, m, e);
     read_chains(out, a, m);
+    read_health(&out->health, m->health);
     if (rc == 0 && a->rc < 0)
         rc = err_set(e, a->rc, "out of memory for the state of a node");
     return rc;

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "cluster/affinity/prefix_table.h"
+#include "cluster/machine/node_health.h"
 #include "host/registry.h"
 #include "host/sha256.h"
 
@@ -95,6 +96,7 @@ struct node_state {
     uint32_t n_prefixes;
     const struct node_chain *chains;
     uint32_t n_chains;
+    struct node_health health;
 };
 
 /* Appends the encoded message. */

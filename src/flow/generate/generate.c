@@ -18,6 +18,7 @@
 #include "flow/generate/prompt.h"
 #include "flow/generate/token_queue.h"
 #include "flow/tools/tool_constraint.h"
+#include "host/energy_ledger.h"
 #include "host/kept_answer.h"
 
 #define INLINE_BYTES ((size_t)8 << 10) /* shorter prompts are prepared on the owner's thread */
@@ -57,6 +58,10 @@ struct generation {
     struct pool_task pool_task;
     struct executor_task wake, prepared;
     struct page_fetch pages;
+    struct energy_account energy; /* from submit to the end of the last choice */
+    double prefill_ns, token_ns;  /* what its model's tokens cost */
+    uint32_t n_sent;              /* tokens so far */
+    struct sink_energy used;
 };
 
 static void on_wake(struct executor_task *t);
@@ -66,6 +71,7 @@ static void on_wake(struct executor_task *t);
 static void generation_close(struct generation *g)
 {
     struct flow_owner *o = g->owner;
+    (void)energy_account_end(o->flow->energy, &g->energy);
     g->sink->job = NULL;
     g->sink->ops->closed(g->sink); /* may still read the model's name */
     for (uint32_t i = 0; g->choices && i < g->n; i++)
@@ -280,6 +286,33 @@ static void count_done(struct generation *g, const struct shoal_event *d)
         histogram_add(&m->per_token, (d->total_ns - d->first_token_ns) / (d->generated_tokens - 1));
 }
 
+/* ---- energy ---- */
+
+/* Until the prompt is read nobody knows how much of it was cached. */
+static void count_work(struct generation *g, bool ended)
+{
+    double work = g->token_ns * g->n_sent;
+    for (uint32_t i = 0; i < g->n && ended; i++) {
+        const struct shoal_event *d = &g->ends[i].done;
+        work += g->prefill_ns * (double)(d->prompt_tokens - d->cached_tokens);
+    }
+    energy_account_work(g->owner->flow->energy, &g->energy, work);
+}
+
+static void count_energy(struct generation *g)
+{
+    struct energy_ledger *l = g->owner->flow->energy;
+    if (!l || g->used.known)
+        return;
+    struct energy_figures f;
+    count_work(g, true);
+    const double joules = energy_account_end(l, &g->energy);
+    energy_ledger_figures(l, &f);
+    g->used = (struct sink_energy){
+        .known = f.kind != ENERGY_NONE, .estimated = f.estimated, .joules = joules};
+    counter_add(&g->model->stats.microjoules, (uint64_t)(joules * 1e6));
+}
+
 /* Reports the failure to the client when all choices have ended. */
 static void fail(struct generation *g, int code, const char *msg)
 {
@@ -300,6 +333,7 @@ static void send_done(struct generation *g, uint32_t i)
         const struct sink_done each = done_of(k, &g->ends[k].done);
         add_usage(&e.usage, &each, k % g->request->generate.n == 0);
     }
+    e.usage.energy = g->used;
     if (e.last && g->cacheable) {
         const struct prompt_key key = answer_cache_key(g->question, g->model);
         answer_cache_keep(g->owner->flow->cache, &key, g->ends, g->n, &g->kept);
@@ -316,7 +350,9 @@ static void see_done(struct generation *g, uint32_t i)
     g->choices[i].seen = true;
     g->n_left--;
     count_done(g, d);
-    flow_trace_done(&g->request->spans, g->model->name, d);
+    if (g->n_left == 0)
+        count_energy(g);
+    flow_trace_done(&g->request->spans, g->model->name, d, &g->used);
     if (g->sink->ops->broke_off && (g->quiet || g->failed || d->finish == SHOAL_FINISH_ERROR)) {
         const struct sink_done e = done_of(i, d);
         g->sink->ops->broke_off(g->sink, &e, d->code);
@@ -353,7 +389,9 @@ static void on_wake(struct executor_task *t)
         if (!g->echoed)
             send_echo(g);
         send_token(s, registry_engine(g->model), &token, logprobs);
+        g->n_sent++;
     }
+    count_work(g, false);
     if (overflow && !g->quiet)
         fail(g, overflow,
              overflow == SHOAL_EBUSY ? "the client reads too slowly" : "out of memory");
@@ -387,7 +425,7 @@ static bool replay(struct sink *s, struct registry_model *m, const struct sink_s
                    const struct prompt_entry *entry, uint32_t n_prompts, uint32_t n, bool logprobs,
                    bool progress)
 {
-    struct sink_usage usage = {0, 0, 0};
+    struct sink_usage usage = {0};
     struct kept_answer kept;
     struct kept_token token;
     if (kept_answer_open(&kept, entry->data, entry->n, NULL) < 0 || kept.n_choices != n_prompts * n)
@@ -745,6 +783,10 @@ static void on_model(struct acquire *a, struct registry_model *m)
     g->counted = true;
     counter_add(&m->stats.requests, 1);
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
+    registry_speed(m, &g->prefill_ns, &g->token_ns);
+    g->prefill_ns = g->prefill_ns > 0 ? g->prefill_ns : 1; /* not measured yet */
+    g->token_ns = g->token_ns > 0 ? g->token_ns : 1;
+    energy_account_begin(g->owner->flow->energy, &g->energy);
     g->ends = arena_zalloc_n(arena, g->n, sizeof(*g->ends));
     g->choices = arena_zalloc_n(arena, g->n, sizeof(*g->choices));
     if (g->request->generate.progress && !g->request->generate.resume)

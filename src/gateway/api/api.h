@@ -10,6 +10,7 @@ struct json_out;
 void api_healthz(struct call *c);
 void api_readyz(struct call *c);
 void api_metrics(struct call *c);
+void api_support(struct call *c);
 void api_models(struct call *c);
 void api_model(struct call *c);
 void api_machine(struct call *c);

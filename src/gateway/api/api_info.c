@@ -9,9 +9,11 @@
 #include "cluster/once/once.h"
 #include "flow/flow_run.h"
 #include "gateway/api/api.h"
+#include "gateway/api/own/api_feedback.h"
 #include "gateway/call/call.h"
 #include "gateway/gw_names.h"
 #include "gateway/mqtt/mqtt_door.h"
+#include "host/energy_ledger.h"
 #include "host/prometheus.h"
 #include "host/quota.h"
 #include "knowledge/sessions.h"
@@ -25,6 +27,7 @@
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
 #include "site/traces/otlp_export.h"
+#include "trace/trace_ring.h"
 #include "wire/json_out.h"
 
 void api_healthz(struct call *c)
@@ -249,14 +252,17 @@ static const struct {
     {"shoal_prefix_cache_hits_total", "counter", "prompts whose prefix was found in the cache"},
     {"shoal_prefix_cache_tokens_total", "counter", "tokens of these prefixes"},
     {"shoal_model_bytes", "gauge", "memory reserved by a model"},
+    {"shoal_energy_joules_total", "counter",
+     "energy of a model's requests (configuration: energy)"},
     {"shoal_worker_restarts_total", "counter",
      "restarts of a model's process (isolation: process)"},
     {"shoal_kv_pages", "gauge", "pages of the key-value cache"},
     {"shoal_kv_pages_free", "gauge", "pages of the key-value cache that no task uses"},
     {"shoal_kv_pages_used", "gauge", "pages of the key-value cache in use"},
 };
-#define ROW_RESTARTS 11
-#define ROW_KV 12 /* rows from here on are for decoders */
+#define ROW_ENERGY 11
+#define ROW_RESTARTS 12
+#define ROW_KV 13 /* rows from here on are for decoders */
 #define N_MODEL_ROWS (sizeof(model_rows) / sizeof(model_rows[0]))
 
 static const struct {
@@ -292,12 +298,17 @@ static void put_row(struct buf *b, const struct registry_model *cm, int row)
                                       counter_read(&k->prefix_hits),
                                       counter_read(&k->cached_tokens),
                                       m->slot->bytes,
+                                      counter_read(&k->microjoules),
                                       m->slot->n_restarts,
                                       info.kv_pages,
                                       info.kv_pages_free,
                                       info.kv_pages - info.kv_pages_free};
-    buf_printf(b, "%s{%s} %" PRIu64 "\n", model_rows[row].name, prometheus_model(label, m->name),
-               v[row]);
+    if (row == ROW_ENERGY && v[row] > 0) /* counted in microjoules */
+        buf_printf(b, "%s{%s} %.6f\n", model_rows[row].name, prometheus_model(label, m->name),
+                   (double)v[row] / 1e6);
+    else if (row != ROW_ENERGY)
+        buf_printf(b, "%s{%s} %" PRIu64 "\n", model_rows[row].name,
+                   prometheus_model(label, m->name), v[row]);
 }
 
 static void put_memory(struct buf *b, const struct registry_model *m, const char *label)
@@ -635,6 +646,23 @@ static void put_server(struct gw *gw, struct buf *b, bool open)
     buf_printf(b, "shoal_uptime_seconds %.3f\n", (double)(clock_ns() - gw->started_ns) / 1e9);
 }
 
+static void put_energy(struct energy_ledger *l, struct buf *b)
+{
+    struct energy_figures f;
+    energy_ledger_figures(l, &f);
+    prometheus_help(b, "shoal_energy_source", "gauge", "where the figures of energy come from");
+    buf_printf(b, "shoal_energy_source{source=\"%s\",estimated=\"%s\"} 1\n",
+               energy_kind_name(f.kind), f.estimated ? "true" : "false");
+    prometheus_help(b, "shoal_energy_requests_joules_total", "counter",
+                    "energy of the machine while requests ran");
+    buf_printf(b, "shoal_energy_requests_joules_total %.6f\n", f.request_joules);
+    prometheus_help(b, "shoal_energy_idle_joules_total", "counter",
+                    "energy of the machine while none ran");
+    buf_printf(b, "shoal_energy_idle_joules_total %.6f\n", f.idle_joules);
+    prometheus_help(b, "shoal_power_watts", "gauge", "power of the machine");
+    buf_printf(b, "shoal_power_watts %.3f\n", f.watts);
+}
+
 void api_metrics(struct call *c)
 {
     struct gw *gw = c->gl->gw;
@@ -648,6 +676,10 @@ void api_metrics(struct call *c)
         prometheus_help(b, "shoal_heartbeats_total", "counter", "heartbeats received over NATS");
         buf_printf(b, "shoal_heartbeats_total %" PRIu64 "\n", join_heartbeats(gw->join));
     }
+    if (gw->traces)
+        api_feedback_metrics(trace_ring_votes(gw->traces), b);
+    if (gw->flow.energy)
+        put_energy(gw->flow.energy, b);
     if (c->gl->members)
         put_shoal(c->gl->members, &gw->relayed, b);
     if (c->gl->workers)

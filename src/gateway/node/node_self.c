@@ -28,6 +28,7 @@ void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl)
                              .labels = (const char *const *)k->labels.v,
                              .n_labels = k->labels.n};
     node_machine_fill(s);
+    node_health_get(&gw->health, &s->health);
     if (gw->measure)
         node_measure_fill(gw->measure, s);
     node_state_collect(s, a, gw->registry);

@@ -53,6 +53,7 @@
 #include "gateway/node/node_store.h"
 #include "gateway/server/routes.h"
 #include "gateway/call/ticker.h"
+#include "host/energy_ledger.h"
 #include "host/prompt_cache.h"
 #include "host/quota.h"
 #include "knowledge/sessions.h"
@@ -413,6 +414,10 @@ static int open_cluster_tls(struct gw *gw, struct err *e)
     const struct config_cluster *k = &gw->config->cluster;
     struct cert_files f;
     int rc = k->certs ? cert_files_in(&f, k->certs, e) : 0;
+    if (rc == 0 && k->certs) {
+        snprintf(gw->cert_file, sizeof(gw->cert_file), "%s", f.cert);
+        gw->health.cert = gw->cert_file;
+    }
     const struct tls_opts o = {
         .cert = f.cert, .key = f.key, .ca = f.ca, .crl = f.crl, .reload = true};
     if (rc == 0 && k->certs && k->listen.n > 0)
@@ -618,6 +623,9 @@ static int open_cluster(struct gateway *g, struct err *e)
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
         rc = open_members(&gw->loops[i], e);
     set_advertise(g);
+    gw->health.folders[0] = registry_memo_dir(gw->registry);
+    gw->health.folders[1] =
+        gw->config->cluster.store ? gw->config->cluster.store : gw->config->store_dir;
     if (rc == 0)
         rc = node_store_open(gw, e);
     if (rc == 0)
@@ -660,6 +668,7 @@ int gateway_start(struct gateway **out, struct config *config, struct err *e)
     pthread_mutex_init(&g->lock, NULL);
     cond_init(&g->changed);
     gw->config = config_ref(config);
+    node_health_init(&gw->health);
     routes_set(gw);
     gw->started_ns = clock_ns();
     clock_gettime(CLOCK_REALTIME, &ts);
@@ -767,6 +776,7 @@ void gateway_destroy(struct gateway *g)
     node_shard_stop(gw);
     node_store_stop(gw);
     node_measure_close(gw->measure);
+    node_health_fini(&gw->health);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
     trust_policy_destroy(gw->trust);
@@ -807,6 +817,7 @@ void gateway_destroy(struct gateway *g)
     once_destroy(gw->once);
     once_bucket_destroy(gw->shared_once);
     trace_ring_destroy(gw->traces);
+    energy_ledger_destroy(gw->energy);
     otlp_export_destroy(gw->exporter);
     response_store_destroy(gw->response_store);
     slot_store_destroy(gw->slots);

@@ -7,6 +7,7 @@
 #include "apps/home/ask/ask_pack.h"
 #include "apps/home/site/home_open.h"
 #include "apps/home/site/home_things.h"
+#include "base/sys_file.h"
 #include "base/clock.h"
 #include "base/file/file_read.h"
 #include "base/file/state_file.h"
@@ -27,6 +28,7 @@
 #include "gateway/mqtt/mqtt_door.h"
 #include "gateway/mqtt/mqtt_voice.h"
 #include "gateway/node/node_shard.h"
+#include "host/energy_ledger.h"
 #include "host/prompt_cache.h"
 #include "host/quota.h"
 #include "host/sha256.h"
@@ -51,6 +53,7 @@
 #include "supply/audit_log.h"
 #include "supply/trust_policy.h"
 
+#define VOTES_BYTES ((size_t)1 << 20)
 #define TRACE_BYTES ((size_t)16 << 10) /* of memory for each kept trace, at most on average */
 #define ALARMS_FILE "open-alarms.json"
 #define POOL_THREADS 2u
@@ -93,7 +96,11 @@ static int open_traces(struct gw *gw, const struct config *c, struct err *e)
         rc = otlp_export_create(&gw->exporter, &place, t->ca, shoal_version(), e);
     else if (rc == 0)
         otlp_place_fini(&place);
+    char votes[PATH_MAX];
+    const bool has_state = state_file_path(votes, sizeof(votes), "feedback.jsonl");
     const struct trace_ring_opts o = {.max_traces = t->keep,
+                                      .votes_file = has_state ? votes : NULL,
+                                      .votes_bytes = VOTES_BYTES,
                                       .max_bytes = (size_t)t->keep * TRACE_BYTES,
                                       .ratio = ratio,
                                       .slow_ns = (uint64_t)t->slow_ms * 1000000u,
@@ -350,7 +357,10 @@ int gw_parts_state(struct gw *gw, struct err *e)
         rc = deferred_open(&gw->deferred, gw->config, e);
     if (rc == 0 && gw->config->audit_dir)
         rc = open_audit(gw, e);
+    if (rc == 0 && gw->config->energy.count)
+        rc = energy_ledger_create(&gw->energy, sys_file_root(), &gw->config->energy.model, e);
     gw->flow = (struct flow){.registry = gw->registry,
+                             .energy = gw->energy,
                              .cache = gw->cache,
                              .pool = gw->pool,
                              .app = documents ? &gw->documents.app : &gw->home.app,

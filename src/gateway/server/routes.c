@@ -18,6 +18,7 @@
 #include "gateway/api/openai/responses.h"
 #include "gateway/api/openai/speech.h"
 #include "gateway/api/openai/transcriptions.h"
+#include "gateway/api/own/api_feedback.h"
 #include "gateway/api/own/alarms.h"
 #include "gateway/api/own/api_collections.h"
 #include "gateway/api/own/api_deferred.h"
@@ -162,6 +163,8 @@ static const struct route routes[] = {
     {"GET", "/v1/machine", 0, api_machine,
      "memory and speed of this machine, and models to pull that fit it", NULL, NULL, "Server", NULL,
      NULL},
+    {"POST", "/v1/feedback", ROUTE_JSON, api_feedback, "thumbs up or down for an answer",
+     api_feedback_fields, &api_n_feedback_fields, "Shoal", NULL, NULL},
     {"GET", "/v1/traces", 0, api_traces, "where the last requests spent their time", NULL, NULL,
      "Server", NULL, NULL},
     {"GET", "/v1/traces/*", 0, api_trace, "one of them, by the id of its request or trace", NULL,
@@ -279,6 +282,8 @@ static const struct route routes[] = {
     {"POST", "/admin/models", ROUTE_ADMIN | ROUTE_JSON, api_admin_change,
      "load, unload, add or remove a model", api_admin_fields, &api_n_admin_fields, "Admin", NULL,
      NULL},
+    {"GET", "/admin/support", ROUTE_ADMIN, api_support,
+     "settings and last log lines, without secrets", NULL, NULL, "Admin", NULL, NULL},
     {"POST", "/admin/rollouts", ROUTE_ADMIN | ROUTE_JSON, api_rollouts_change,
      "pause, promote or undo a rollout of the shoal", api_rollout_fields, &api_n_rollout_fields,
      "Admin", NULL, NULL},

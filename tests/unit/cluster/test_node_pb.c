@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "cluster/messages/event_pb.h"
 #include "cluster/control/desired.h"
+#include "cluster/machine/clock_offset.h"
 #include "cluster/messages/node_state.h"
 #include "cluster/messages/request_pb.h"
 #include "host/sha256.h"
@@ -543,7 +544,15 @@ static void test_the_state_of_a_node(void **state)
                                  .epoch = 8,
                                  .epoch_end = 10,
                                  .prefixes = prefixes,
-                                 .n_prefixes = 2};
+                                 .n_prefixes = 2,
+                                 .health = {.clock_ms = 5,
+                                            .clock = NODE_CLOCK_FREE,
+                                            .cert_until_s = 9,
+                                            .disk_free = 1,
+                                            .disk_bytes = 2,
+                                            .celsius = 71,
+                                            .celsius_limit = (double)NAN,
+                                            .throttled = true}};
     struct node_state to;
     struct arena a;
     struct buf b;
@@ -558,6 +567,10 @@ static void test_the_state_of_a_node(void **state)
     assert_true(to.bandwidth == 2e10 && to.probe_tokens == 600);
     assert_string_equal(to.gpu, "RTX A2000");
     assert_true(to.n_gpus == 2 && to.gpu_bytes == 24);
+    const struct node_health *h = &to.health;
+    assert_true(h->clock_ms == 5 && h->clock == NODE_CLOCK_FREE && h->cert_until_s == 9);
+    assert_true(h->disk_free == 1 && h->disk_bytes == 2 && h->celsius == 71 && h->throttled);
+    assert_true(h->celsius_limit == 0); /* NaN: unknown */
     assert_memory_equal(to.models[0].sum, sum, sizeof(sum));
     assert_true(to.models[0].token_ns == 0); /* NaN: unknown */
     assert_null(to.models[1].sum);
@@ -768,6 +781,23 @@ static void test_values_that_are_too_deep(void **state)
     arena_fini(&a);
 }
 
+/* The message that was on its way the shortest tells the most; old ones are forgotten. */
+static void test_clock_offset(void **state)
+{
+    struct clock_offset o = {0};
+    int64_t ms;
+    (void)state;
+    assert_false(clock_offset_get(&o, &ms));
+    for (uint64_t i = 0; i < CLOCK_OFFSET_SPAN; i++) /* 700 ms ahead, 3 to 34 ms on the way */
+        clock_offset_add(&o, 10700 + i, 10000 + i + 34 - i);
+    assert_true(clock_offset_get(&o, &ms) && ms == 697);
+    clock_offset_add(&o, 5000, 9000); /* it was set back */
+    assert_true(clock_offset_get(&o, &ms) && ms == 697);
+    for (uint64_t i = 0; i < 2 * CLOCK_OFFSET_SPAN; i++)
+        clock_offset_add(&o, 5000, 9000);
+    assert_true(clock_offset_get(&o, &ms) && ms == -4000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces),
@@ -780,6 +810,7 @@ int main(void)
                                        cmocka_unit_test(test_the_state_of_a_node),
                                        cmocka_unit_test(test_every_field_of_a_node_travels),
                                        cmocka_unit_test(test_which_models_are_usable),
+                                       cmocka_unit_test(test_clock_offset),
                                        cmocka_unit_test(test_values_that_are_too_deep)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

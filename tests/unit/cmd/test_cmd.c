@@ -318,56 +318,9 @@ static void test_a_bar_is_never_wider_than_the_terminal(void **state)
     assert_string_equal(line, "adding   0 %, ab\xc3\xa4xy");
 }
 
-static void put_file(const char *folder, const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
-/* The hottest zone counts, with the first temperature at which it slows the machine down. */
-static void test_temperatures(void **state)
-{
-    char folder[] = "/tmp/shoal-heat-XXXXXX", zone[3][64];
-    static const char *const files[] = {"temp", "trip_point_0_type", "trip_point_0_temp",
-                                        "trip_point_1_type", "trip_point_1_temp"};
-    struct machine m = {0};
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    machine_read_heat(&m, folder);
-    assert_true(m.celsius == 0.0);
-    for (int i = 0; i < 3; i++) {
-        snprintf(zone[i], sizeof(zone[i]), "%s/thermal_zone%d", folder, i);
-        assert_int_equal(mkdir(zone[i], 0700), 0);
-    }
-    put_file(zone[0], "temp", "41000\n");
-    put_file(zone[1], "temp", "72500\n");
-    put_file(zone[1], "trip_point_0_type", "critical\n");
-    put_file(zone[1], "trip_point_0_temp", "60000\n");
-    put_file(zone[1], "trip_point_1_type", "passive\n");
-    put_file(zone[1], "trip_point_1_temp", "80000\n");
-    put_file(zone[2], "temp", "999000\n"); /* a broken sensor */
-    machine_read_heat(&m, folder);
-    assert_true(m.celsius == 72.5);
-    assert_true(m.celsius_limit == 80.0);
-    for (int i = 0; i < 3; i++) {
-        for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++) {
-            char path[128];
-            snprintf(path, sizeof(path), "%s/%s", zone[i], files[k]);
-            unlink(path);
-        }
-        rmdir(zone[i]);
-    }
-    rmdir(folder);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_temperatures),
         cmocka_unit_test(test_options_in_any_order_and_form),
         cmocka_unit_test(test_options_not_given_have_their_defaults),
         cmocka_unit_test(test_bad_options_are_refused),

@@ -1,4 +1,5 @@
 /* anthropic.c - events to answers in Anthropic's form, whole and as typed events of a stream. */
+#include "gateway/api/energy_json.h"
 #include "gateway/api/anthropic/anthropic.h"
 
 #include "flow/request.h"
@@ -49,6 +50,7 @@ static void put_usage(struct json_out *j, const struct sink_usage *u)
     json_out_member_uint(j, "cache_creation_input_tokens", 0);
     json_out_member_uint(j, "cache_read_input_tokens", u->cached_tokens);
     json_out_member_uint(j, "output_tokens", u->generated_tokens);
+    energy_json(j, &u->energy);
     json_out_object_end(j);
 }
 

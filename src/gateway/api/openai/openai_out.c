@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gateway/api/decision.h"
+#include "gateway/api/energy_json.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/recall.h"
@@ -53,6 +54,7 @@ static void put_usage(struct json_out *j, const struct sink_usage *u)
     json_out_member_object(j, "prompt_tokens_details");
     json_out_member_uint(j, "cached_tokens", u->cached_tokens);
     json_out_object_end(j);
+    energy_json(j, &u->energy);
     json_out_object_end(j);
 }
 

@@ -1,4 +1,5 @@
 /* responses.c - see responses.h: events to answers, and the handlers. */
+#include "gateway/api/energy_json.h"
 #include "gateway/api/openai/responses.h"
 
 #include <stdio.h>
@@ -224,6 +225,7 @@ static void put_usage(struct answer_sink *a, struct json_out *j, const struct si
     json_out_member_uint(j, "reasoning_tokens", thought_tokens(a));
     json_out_object_end(j);
     json_out_member_uint(j, "total_tokens", (uint64_t)u->prompt_tokens + u->generated_tokens);
+    energy_json(j, &u->energy);
     json_out_object_end(j);
 }
 

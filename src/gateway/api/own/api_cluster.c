@@ -11,6 +11,7 @@
 #include "gateway/call/guard.h"
 #include "gateway/node/node_self.h"
 #include "gateway/call/ticker.h"
+#include "shoal/shoal_version.h"
 #include "wire/json_out.h"
 
 #define STREAM_MS 500u
@@ -68,6 +69,33 @@ static void put_chain(struct json_out *j, const struct node_chain *c)
     json_out_object_end(j);
 }
 
+static const char *clock_text(enum node_clock c)
+{
+    return c == NODE_CLOCK_KEPT ? "synchronized" : c == NODE_CLOCK_FREE ? "free" : "unknown";
+}
+
+/* null: it cannot say */
+static void put_known(struct json_out *j, const char *key, double x)
+{
+    json_out_key(j, key);
+    x > 0 ? json_out_num(j, x) : json_out_null(j);
+}
+
+static void put_health(struct json_out *j, const struct node_health *h)
+{
+    json_out_key(j, "health");
+    json_out_object(j);
+    json_out_member_str(j, "clock", clock_text(h->clock));
+    put_known(j, "certificate_until", (double)h->cert_until_s);
+    put_known(j, "disk_bytes", (double)h->disk_bytes);
+    json_out_member_uint(j, "disk_free", h->disk_free);
+    put_known(j, "celsius", h->celsius);
+    put_known(j, "celsius_limit", h->celsius_limit);
+    json_out_key(j, "throttled");
+    json_out_bool(j, h->throttled);
+    json_out_object_end(j);
+}
+
 static void put_machine(struct json_out *j, const struct node_state *s)
 {
     json_out_member_str(j, "zone", s->zone);
@@ -84,6 +112,11 @@ static void put_machine(struct json_out *j, const struct node_state *s)
     json_out_member_uint(j, "gpu_bytes", s->gpu_bytes);
     json_out_member_bool(j, "on_battery", s->on_battery);
     json_out_member_uint(j, "battery_percent", s->battery_percent);
+    put_health(j, &s->health);
+    json_out_member_array(j, "wanted"); /* models that requests wait for there */
+    for (uint32_t i = 0; i < s->n_wanted; i++)
+        json_out_str(j, s->wanted[i]);
+    json_out_array_end(j);
     json_out_member_array(j, "models");
     for (uint32_t i = 0; i < s->n_models; i++)
         put_model(j, &s->models[i]);
@@ -102,6 +135,7 @@ static void put_node(void *ctx, const struct node_link *k)
     const struct node_state *s = node_link_state(k);
     bool ready = node_link_ready(k, clock_ns());
     bool draining = s && s->draining;
+    int64_t clock_ms;
     json_out_object(j);
     json_out_member_str(j, "name", node_link_name(k));
     json_out_member_str(j, "address", node_link_address(k));
@@ -115,6 +149,8 @@ static void put_node(void *ctx, const struct node_link *k)
     json_out_member_str(j, "breaker", breaker_state_name(node_link_breaker(k, clock_ns())));
     json_out_member_num(j, "slowness", node_link_slowness(k));
     json_out_member_num(j, "rtt_us", (double)node_link_rtt_ns(k) / 1000);
+    json_out_key(j, "clock_ms"); /* ahead of this member's clock; null: not known */
+    node_link_clock(k, &clock_ms) ? json_out_num(j, (double)clock_ms) : json_out_null(j);
     if (s)
         put_machine(j, s);
     json_out_object_end(j);
@@ -274,6 +310,12 @@ static void put_cluster(struct call *c)
     json_out_object(&j);
     json_out_member_str(&j, "member", k->name ? k->name : "");
     json_out_member_str(&j, "shoal", k->shoal ? k->shoal : "");
+    if (is_node || k->nodes.n > 0 || gw->join) {
+        struct node_health mine;
+        node_health_get(&gw->health, &mine);
+        json_out_member_str(&j, "program", SHOAL_VERSION);
+        put_health(&j, &mine);
+    }
     json_out_member_str(&j, "nats", !gw->join ? "none" : join_up(gw->join) ? "up" : "away");
     put_control(&j, c, is_node ? &self : NULL);
     put_offers(&j, gw);
