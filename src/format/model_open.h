@@ -1,4 +1,5 @@
-/* model_open.h - opens a model in any supported format: a GGUF file or a Hugging Face folder. */
+/* model_open.h - opens a model in any supported format: a GGUF file, a Hugging Face folder or a file
+ * of whisper.cpp. */
 #ifndef SHOAL_FORMAT_MODEL_OPEN_H
 #define SHOAL_FORMAT_MODEL_OPEN_H
 
