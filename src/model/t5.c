@@ -142,7 +142,7 @@ static int named_norm(struct loading *o, struct t5_norm *n, const char *name)
 {
     int rc = plan_vector(&o->p, &n->w, -1, name, "weight", o->t->c.dim, true);
     if (rc == 0 && o->t->shape.layer_norm)
-        rc = plan_vector(&o->p, &n->b, -1, name, "bias", o->t->c.dim, false);
+        rc = plan_vector(&o->p, &n->b, -1, name, "bias", o->t->c.dim, o->t->shape.learned);
     return rc;
 }
 
