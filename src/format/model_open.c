@@ -8,7 +8,7 @@
 #include "format/hf/hf_folder.h"
 #include "format/whisper_ggml.h"
 
-static bool is_whisper(const char *path)
+bool model_open_is_whisper(const char *path)
 {
     unsigned char head[4];
     FILE *f = fopen(path, "rb");
@@ -24,7 +24,7 @@ int model_open(struct model_file **out, const char *path, struct err *e)
     const bool found = stat(path, &st) == 0;
     if (found && S_ISDIR(st.st_mode))
         return hf_folder_open(out, path, e);
-    if (found && S_ISREG(st.st_mode) && is_whisper(path))
+    if (found && S_ISREG(st.st_mode) && model_open_is_whisper(path))
         return whisper_ggml_open(out, path, e);
     return gguf_open(out, path, e);
 }

@@ -1,5 +1,5 @@
-/* model_open.h - opens a model in any supported format: a GGUF file, a Hugging Face folder or a file
- * of whisper.cpp. */
+/* model_open.h - opens a model in any supported format: a GGUF file, a Hugging Face folder or a
+ * file of whisper.cpp. */
 #ifndef SHOAL_FORMAT_MODEL_OPEN_H
 #define SHOAL_FORMAT_MODEL_OPEN_H
 
@@ -7,5 +7,8 @@
 
 /* As gguf_open and hf_folder_open; model_file_close takes it back. */
 SHOAL_MUST_CHECK int model_open(struct model_file **out, const char *path, struct err *e);
+
+/* Whether it is a readable file of whisper.cpp. */
+bool model_open_is_whisper(const char *path);
 
 #endif
