@@ -171,8 +171,10 @@ static void send_results(struct inference *f)
         else
             failure_of_model(&why, rc, f->error.msg);
         if (rc == SHOAL_EINVAL && f->request->infer.kind == SHOAL_KIND_TRANSCRIBE &&
-            f->request->infer.labels)
+            f->request->infer.labels) {
             why.param = "language";
+            why.reason = "invalid_value";
+        }
         send_failure(f, &why);
         return;
     }
