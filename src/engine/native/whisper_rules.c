@@ -12,6 +12,7 @@
 
 #define LATEST_START 1.0 /* seconds: a text begins there at the latest */
 #define ENGLISH_VOCAB 51864u
+#define LISTED 30u /* languages in a message */
 #define NEVER 1u
 #define NOT_FIRST 2u
 
@@ -142,12 +143,12 @@ void whisper_rules_destroy(struct whisper_rules *r)
 
 static int unknown_language(const struct whisper_rules *r, const char *wanted, struct err *e)
 {
-    char known[400] = "en";
+    char known[160] = "en";
     size_t n = 0;
-    for (uint32_t i = 0; i < r->n_languages && n + 8 < sizeof(known); i++)
+    for (uint32_t i = 0; i < r->n_languages && i < LISTED; i++)
         n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%s", n ? " " : "", r->name[i]);
-    return err_set(e, SHOAL_EINVAL, "the model does not hear the language '%.20s'; it hears: %s",
-                   wanted, known);
+    return err_set(e, SHOAL_EINVAL, "the model does not hear the language '%.20s'; it hears: %s%s",
+                   wanted, known, r->n_languages > LISTED ? " and others" : "");
 }
 
 int whisper_rules_asked(const struct whisper_rules *r, const char *wanted, uint32_t *language,
