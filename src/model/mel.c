@@ -12,14 +12,14 @@
 #define LEAST 1e-10f /* energy of silence */
 #define RANGE 8.0f   /* powers of ten below the loudest */
 
-struct value {
+struct point {
     float re, im;
 };
 
 struct mel {
     uint32_t n_bands;
     float window[N];
-    struct value turn[N]; /* exp(-2 pi i k / N) */
+    struct point turn[N]; /* exp(-2 pi i k / N) */
     uint16_t from[MEL_MOST_BANDS], to[MEL_MOST_BANDS];
     float weights[MEL_MOST_BANDS][BINS];
 };
@@ -59,7 +59,7 @@ int mel_create(struct mel **out, uint32_t n_bands, struct err *e)
     m->n_bands = n_bands;
     for (uint32_t i = 0; i < N; i++) {
         m->window[i] = (float)(0.5 - 0.5 * cos(turn * i / N));
-        m->turn[i] = (struct value){(float)cos(turn * i / N), (float)-sin(turn * i / N)};
+        m->turn[i] = (struct point){(float)cos(turn * i / N), (float)-sin(turn * i / N)};
     }
     for (uint32_t band = 0; band < n_bands; band++)
         make_band(m, band);
@@ -71,17 +71,17 @@ void mel_destroy(struct mel *m)
     mem_free(m);
 }
 
-static struct value times(struct value a, struct value b)
+static struct point times(struct point a, struct point b)
 {
-    return (struct value){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    return (struct point){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
 /* n values of `in`, each `stride` behind the one before, to out. */
-static void transform(const struct mel *m, const struct value *in, struct value *out, uint32_t n,
+static void transform(const struct mel *m, const struct point *in, struct point *out, uint32_t n,
                       uint32_t stride)
 {
     const uint32_t radix = n % 4 == 0 ? 4 : 5, part = n / radix;
-    struct value t[5];
+    struct point t[5];
     if (n == 1) {
         *out = *in;
         return;
@@ -92,9 +92,9 @@ static void transform(const struct mel *m, const struct value *in, struct value 
         for (uint32_t q = 0; q < radix; q++)
             t[q] = times(out[q * part + k], m->turn[q * k * stride]);
         for (uint32_t r = 0; r < radix; r++) {
-            struct value sum = t[0];
+            struct point sum = t[0];
             for (uint32_t q = 1; q < radix; q++) {
-                const struct value v = times(t[q], m->turn[q * r % radix * (N / radix)]);
+                const struct point v = times(t[q], m->turn[q * r % radix * (N / radix)]);
                 sum.re += v.re;
                 sum.im += v.im;
             }
@@ -126,16 +126,16 @@ static float bands(const struct mel *m, const float *energy, float *out)
 float mel_frames(const struct mel *m, const float *x, uint32_t n, uint32_t frame, float *out)
 {
     const int64_t first = (int64_t)frame * MEL_HOP - N / 2;
-    struct value in[N], z[N];
+    struct point in[N], z[N];
     float energy[2][BINS] = {{0}};
     if (first < n) {
         for (uint32_t i = 0; i < N; i++)
-            in[i] = (struct value){sample(x, n, first + i) * m->window[i],
+            in[i] = (struct point){sample(x, n, first + i) * m->window[i],
                                    sample(x, n, first + MEL_HOP + i) * m->window[i]};
         transform(m, in, z, N, 1);
         for (uint32_t k = 0; k < BINS;
              k++) { /* the even part is the first frame, the odd the next */
-            const struct value a = z[k], b = z[(N - k) % N];
+            const struct point a = z[k], b = z[(N - k) % N];
             const float re = a.re + b.re, im = a.im - b.im, re2 = a.im + b.im, im2 = b.re - a.re;
             energy[0][k] = 0.25f * (re * re + im * im);
             energy[1][k] = 0.25f * (re2 * re2 + im2 * im2);
