@@ -3,6 +3,7 @@
  *   none   no GPU            old     a driver of CUDA 11.8      small   little shared memory
  *   turing a GPU of 2018     ancient a GPU of 2017              full    256 KiB of memory
  *   taken  as full, but it says that there is more: another process takes it at that moment
+ *   plain  a driver that cannot record launches
  *   dies   the third step fails, and everything after it */
 #include <stdio.h>
 
@@ -276,6 +277,87 @@ static void run_kernel(void *ctx)
     }
 }
 
+/* ---- launches that are recorded ---- */
+
+struct recorded {
+    struct cu_launch_config config;
+    struct cu_function *function;
+    void *param;
+};
+
+struct cu_graph {
+    struct recorded all[512];
+    int n;
+};
+
+static struct cu_graph *recording;
+static int passes_launched;
+
+FAKE(fake_passes_launched, (void))
+{
+    return passes_launched;
+}
+
+static size_t param_bytes(int kernel)
+{
+    return kernel == MANY_INPUT                                    ? sizeof(struct many_input)
+           : kernel == MANY_PRODUCT || kernel == MANY_PRODUCT_THIN ? sizeof(struct many_product)
+                                                                   : sizeof(struct many_heads);
+}
+
+static int add(const struct cu_launch_config *config, struct cu_function *function, int kernel,
+               void **params)
+{
+    if (recording->n == 512 || kernel >= MANY_KERNELS)
+        return FAILED;
+    struct recorded *r = &recording->all[recording->n++];
+    *r = (struct recorded){*config, function, malloc(param_bytes(kernel))};
+    memcpy(r->param, params[0], param_bytes(kernel));
+    return 0;
+}
+
+FAKE(cuStreamBeginCapture_v2, (struct cu_stream * stream, int mode))
+{
+    (void)stream;
+    (void)mode;
+    if (is("plain") || recording)
+        return FAILED;
+    recording = calloc(1, sizeof(*recording));
+    return 0;
+}
+
+FAKE(cuStreamEndCapture, (struct cu_stream * stream, struct cu_graph **graph))
+{
+    (void)stream;
+    *graph = recording;
+    recording = NULL;
+    return *graph ? 0 : FAILED;
+}
+
+FAKE(cuGraphInstantiateWithFlags,
+     (struct cu_graph_exec * *exec, struct cu_graph *graph, unsigned long long flags))
+{
+    struct cu_graph *copy = malloc(sizeof(*copy));
+    (void)flags;
+    *copy = *graph;
+    graph->n = 0; /* the parameters are the copy's */
+    *exec = (struct cu_graph_exec *)(void *)copy;
+    return 0;
+}
+
+FAKE(cuGraphDestroy, (struct cu_graph * graph))
+{
+    for (int i = 0; i < graph->n; i++)
+        free(graph->all[i].param);
+    free(graph);
+    return 0;
+}
+
+FAKE(cuGraphExecDestroy, (struct cu_graph_exec * exec))
+{
+    return cuGraphDestroy((struct cu_graph *)(void *)exec);
+}
+
 FAKE(cuLaunchKernelEx, (const struct cu_launch_config *config, struct cu_function *function,
                         void **params, void **extra))
 {
@@ -283,11 +365,26 @@ FAKE(cuLaunchKernelEx, (const struct cu_launch_config *config, struct cu_functio
     (void)extra;
     if (l.kernel < 0 || l.kernel >= N_KERNELS || config->block[0] != STEP_THREADS)
         return 1;
+    if (recording)
+        return add(config, function, l.kernel, params);
     if (l.kernel >= KERNEL_STEP && ++fake.steps == 3 && is("dies"))
         fake.dead = 1;
     if (fake.dead)
         return 0; /* as the real one: the wait says it */
     return step_emulate(config->grid[0], config->shared_bytes, run_kernel, &l) ? 0 : FAILED;
+}
+
+FAKE(cuGraphLaunch, (struct cu_graph_exec * exec, struct cu_stream *stream))
+{
+    const struct cu_graph *graph = (const struct cu_graph *)(const void *)exec;
+    int rc = 0;
+    (void)stream;
+    for (int i = 0; rc == 0 && i < graph->n; i++) {
+        void *params[] = {graph->all[i].param};
+        rc = cuLaunchKernelEx(&graph->all[i].config, graph->all[i].function, params, NULL);
+    }
+    passes_launched++;
+    return rc;
 }
 
 FAKE(cuGetErrorString, (int error, const char **text))

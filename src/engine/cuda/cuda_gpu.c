@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "engine/cuda/cuda_graphs.h"
 
 /* Made at build (src/engine/CMakeLists.txt); 0 bytes: without nvcc. */
 extern const uint8_t cuda_code[];
@@ -29,6 +30,7 @@ struct cuda_gpu {
     struct cu_function *many[MANY_KERNELS];
     int many_threads[MANY_KERNELS]; /* 0: without */
     struct cu_stream *stream;
+    struct cuda_graphs graphs;
     struct placed *placed;
     size_t n_placed, cap_placed;
 };
@@ -196,6 +198,8 @@ void cuda_gpu_close(struct cuda_gpu *g)
     const struct cuda_api *api = g->lib ? &g->lib->api : NULL;
     if (g->context)
         (void)api->context_use(g->context);
+    if (g->lib)
+        cuda_graphs_clear(&g->graphs, g->lib);
     if (g->stream)
         (void)api->stream_destroy(g->stream);
     for (size_t i = 0; i < g->n_placed; i++)
@@ -401,11 +405,35 @@ static int launch_many(void *gpu, enum many_kernel kernel, uint32_t blocks, uint
                           "cannot launch a kernel", e);
 }
 
+struct many_pass {
+    struct cuda_gpu *g;
+    const struct step_model *m;
+    const struct many_plan *k;
+    const struct step_pass *p;
+    uint32_t last;
+};
+
+static int many_launches(void *ctx, struct err *e)
+{
+    const struct many_pass *x = ctx;
+    const struct many_launcher to = {.launch = launch_many, .ctx = x->g};
+    return many_run(x->k, x->m, x->p, x->last, &to, e);
+}
+
+/* Long passes are more work than calls, and seldom the same. */
+#define MOST_RECORDED 32u
+#define POSITIONS 128u /* positions in steps of this: a recording serves as many tokens */
+
 int cuda_gpu_many(struct cuda_gpu *g, const struct step_model *m, const struct many_plan *k,
                   const struct step_pass *p, uint32_t last, struct err *e)
 {
-    const struct many_launcher to = {.launch = launch_many, .ctx = g};
-    return many_run(k, m, p, last, &to, e);
+    struct many_pass x = {.g = g, .m = m, .k = k, .p = p, .last = last};
+    if (p->n_tokens > MOST_RECORDED)
+        return many_launches(&x, e);
+    x.last = last / POSITIONS * POSITIONS + POSITIONS - 1;
+    x.last = x.last < k->most_keys ? x.last : k->most_keys - 1;
+    const struct cuda_graphs_key key = {.plan = k, .pass = *p, .last = x.last};
+    return cuda_graphs_run(&g->graphs, g->lib, g->stream, &key, many_launches, &x, e);
 }
 
 int cuda_gpu_wait(struct cuda_gpu *g, struct err *e)

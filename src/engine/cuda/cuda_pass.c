@@ -10,32 +10,32 @@ static size_t round16(size_t n)
     return (n + 15) / 16 * 16;
 }
 
-size_t cuda_pass_bytes(uint32_t max_tokens, size_t max_pages, uint32_t dim)
-{
-    return round16(max_tokens * sizeof(struct step_token)) + round16(max_pages * 4) +
-           round16((size_t)max_tokens * 4) + round16((size_t)max_tokens * 8) +
-           (size_t)max_tokens * dim * sizeof(float);
-}
-
-/* Where each part begins. */
+/* Where each part begins.  Pages are last: then everything has its place by the number of tokens
+ * alone, and passes with as many can share a recording (cuda_graphs.h). */
 struct parts {
-    size_t pages, wanted, tiles, embedded;
+    size_t wanted, tiles, embedded, pages;
 };
 
-static struct parts parts_of(const struct decoder_run *runs, uint32_t n_runs, uint32_t *n_tokens)
+static struct parts parts_of(uint32_t n_tokens, uint32_t dim)
+{
+    struct parts at = {.wanted = round16(n_tokens * sizeof(struct step_token))};
+    at.tiles = at.wanted + round16((size_t)n_tokens * 4);
+    at.embedded = at.tiles + round16((size_t)n_tokens * 8);
+    at.pages = at.embedded + round16((size_t)n_tokens * dim * sizeof(float));
+    return at;
+}
+
+static uint32_t tokens_of(const struct decoder_run *runs, uint32_t n_runs)
 {
     uint32_t n = 0;
-    size_t n_pages = 0;
-    for (uint32_t i = 0; i < n_runs; i++) {
+    for (uint32_t i = 0; i < n_runs; i++)
         n += runs[i].n;
-        n_pages += (runs[i].pos0 + runs[i].n + KERN_PAGE - 1) / KERN_PAGE;
-    }
-    struct parts at = {.pages = round16(n * sizeof(struct step_token))};
-    at.wanted = at.pages + round16(n_pages * 4);
-    at.tiles = at.wanted + round16((size_t)n * 4);
-    at.embedded = at.tiles + round16((size_t)n * 8);
-    *n_tokens = n;
-    return at;
+    return n;
+}
+
+size_t cuda_pass_bytes(uint32_t max_tokens, size_t max_pages, uint32_t dim)
+{
+    return parts_of(max_tokens, dim).pages + max_pages * 4;
 }
 
 static uint32_t tiles_of(uint32_t *tiles, uint32_t t0, uint32_t n, uint32_t tile)
@@ -52,8 +52,9 @@ size_t cuda_pass_write(struct step_pass *p, uint8_t *in, uint8_t *in_gpu, const 
                        const struct decoder_run *runs, uint32_t n_runs, uint32_t tile, float *work)
 {
     const uint32_t dim = decoder_config(d)->dim;
-    uint32_t n, t = 0, n_pages = 0, rows = 0, n_tiles = 0;
-    const struct parts at = parts_of(runs, n_runs, &n);
+    const uint32_t n = tokens_of(runs, n_runs);
+    uint32_t t = 0, n_pages = 0, rows = 0, n_tiles = 0;
+    const struct parts at = parts_of(n, dim);
     struct step_token *tokens = (struct step_token *)(void *)in;
     uint32_t *pages = (uint32_t *)(void *)(in + at.pages);
     uint32_t *wanted = (uint32_t *)(void *)(in + at.wanted);
@@ -84,5 +85,5 @@ size_t cuda_pass_write(struct step_pass *p, uint8_t *in, uint8_t *in_gpu, const 
                             .tiles = (const uint32_t *)(void *)(in_gpu + at.tiles),
                             .n_wanted = rows,
                             .n_tiles = n_tiles};
-    return at.embedded + (size_t)n * dim * sizeof(float);
+    return at.pages + (size_t)n_pages * 4;
 }

@@ -12,6 +12,8 @@ struct cu_context;
 struct cu_module;
 struct cu_function;
 struct cu_stream;
+struct cu_graph;
+struct cu_graph_exec;
 
 enum { /* results; 0: done */
        CU_OUT_OF_MEMORY = 2,
@@ -40,6 +42,8 @@ enum { /* attributes of a launch */
        CU_LAUNCH_CLUSTER = 4,
        CU_LAUNCH_EARLY = 6, /* programmatic stream serialization */
 };
+
+enum { CU_CAPTURE_THREAD = 1 }; /* other threads may call what they like meanwhile */
 
 struct cu_launch_attribute {
     int id;
@@ -96,6 +100,13 @@ struct cu_launch_config {
     X(launch, "cuLaunchKernelEx",                                                                  \
       (const struct cu_launch_config *config, struct cu_function *function, void **params,         \
        void **extra))                                                                              \
+    X(capture_begin, "cuStreamBeginCapture_v2", (struct cu_stream * stream, int mode))             \
+    X(capture_end, "cuStreamEndCapture", (struct cu_stream * stream, struct cu_graph * *graph))    \
+    X(graph_instantiate, "cuGraphInstantiateWithFlags",                                            \
+      (struct cu_graph_exec * *exec, struct cu_graph * graph, unsigned long long flags))           \
+    X(graph_launch, "cuGraphLaunch", (struct cu_graph_exec * exec, struct cu_stream * stream))     \
+    X(graph_destroy, "cuGraphDestroy", (struct cu_graph * graph))                                  \
+    X(graph_exec_destroy, "cuGraphExecDestroy", (struct cu_graph_exec * exec))                     \
     X(error_text, "cuGetErrorString", (int error, const char **text))
 
 #endif

@@ -6,14 +6,15 @@
 #include "many.h"
 
 #ifndef MANY_THREADS
-#define MANY_THREADS 256 /* of most kernels; in products each warp has rows of its own */
+#define MANY_THREADS 256 /* of most kernels */
 #define MANY_WIDE_WARPS 4
-#define MANY_THIN_WARPS 1
+#define MANY_THIN_WARPS 4
 #endif
 #define MANY_WARPS (MANY_THREADS / 32)
 #define MANY_STAGES 3 /* of a product: parts of some blocks of columns on their way */
 #define MANY_WIDE_PART 4
 #define MANY_THIN_PART 8
+#define MANY_THIN_SUMS 1152 /* bytes: 128 sums, and a tile of them */
 #define MANY_SHIFT 12582912 /* 1.5 * 2^23: sums of integers are added to the bits of this float */
 
 #ifdef __CUDACC__
@@ -42,11 +43,11 @@ STEP_FN void many_begin(void)
 
 /* ---- inputs --------------------------------------------------------------------------------- */
 
-/* A block has one token. */
+/* A block has some columns of one token; the factor of the norm is computed by each. */
 MANY_KERNEL(MANY_THREADS) shoal_many_input(STEP_PARAM struct many_input in)
 {
     float *x = (float *)(void *)many_memory();
-    const uint32_t t = blockIdx.x, lane = threadIdx.x & 31, n = in.n_cols;
+    const uint32_t t = blockIdx.x / in.parts, lane = threadIdx.x & 31, n = in.n_cols;
     many_begin();
     const float *from = in.from + (uint64_t)(in.which ? in.which[t] : t) * in.ld;
     float f = 1.0f;
@@ -58,7 +59,8 @@ MANY_KERNEL(MANY_THREADS) shoal_many_input(STEP_PARAM struct many_input in)
         f = step_norm_factor(x, n, in.eps, 0).y; /* every warp for itself */
     }
     STEP_ROLLED
-    for (uint32_t c = threadIdx.x; c < n; c += MANY_THREADS) {
+    for (uint32_t c = blockIdx.x % in.parts * MANY_THREADS + threadIdx.x; c < n;
+         c += in.parts * MANY_THREADS) {
         const float v = in.norm ? __fmul_rn(__fmul_rn(x[c], f), in.norm[c]) : from[c];
         const float amax = step_absmax(v);
         float inv = amax > 0.0f ? __fdiv_rn(127.0f, amax) : 0.0f;
@@ -131,7 +133,7 @@ STEP_FN void many_copies_wait(void)
 
 /* What is known of a product when it is compiled. */
 struct many_shape {
-    uint32_t fmt, warps, mi, ni; /* a warp has mi tiles of 16 rows by ni tiles of 8 tokens */
+    uint32_t fmt, warps, mi, ni; /* each of the warps that share a tile: mi x 16 rows, ni x 8 tokens */
     uint32_t part;               /* blocks of columns: 4 or 8 */
 };
 
@@ -163,10 +165,11 @@ STEP_FN void many_stage_copy(const struct many_product *p, const struct many_sha
                              const struct many_stage *s, uint32_t n, uint32_t row0, uint32_t token0)
 {
     const uint32_t rows = k.warps * 16 * k.mi, tokens = 8 * k.ni, threads = k.warps * 32;
+    const uint32_t me = threadIdx.x % threads;
     const uint32_t each = k.part * (k.fmt == STEP_Q8 ? 2 : 1); /* pieces of 16 bytes of a row */
     const uint32_t row_pieces = p->w.n_blocks * (k.fmt == STEP_Q8 ? 2 : 1);
     STEP_UNROLL(4)
-    for (uint32_t i = threadIdx.x; i < rows * each; i += threads) {
+    for (uint32_t i = me; i < rows * each; i += threads) {
         const uint32_t r = i / each, c = i % each;
         const uint32_t row = row0 + r < p->n_rows ? row0 + r : p->n_rows - 1;
         if (n * each + c < row_pieces)
@@ -174,7 +177,7 @@ STEP_FN void many_stage_copy(const struct many_product *p, const struct many_sha
                                                          p->w.quants + (n * each + c) * 16);
     }
     STEP_UNROLL(4)
-    for (uint32_t i = threadIdx.x; i < tokens * k.part * 2; i += threads) {
+    for (uint32_t i = me; i < tokens * k.part * 2; i += threads) {
         const uint32_t t = i / (k.part * 2), c = i % (k.part * 2);
         const uint32_t token = token0 + t < p->n_tokens ? token0 + t : p->n_tokens - 1;
         if (n * k.part * 2 + c < p->n_cols / 16)
@@ -182,7 +185,7 @@ STEP_FN void many_stage_copy(const struct many_product *p, const struct many_sha
                         p->xq + (uint64_t)token * p->ldq + (n * k.part * 2 + c) * 16);
     }
     STEP_UNROLL(4)
-    for (uint32_t r = threadIdx.x; r < rows; r += threads) {
+    for (uint32_t r = me; r < rows; r += threads) {
         const uint32_t row = row0 + r < p->n_rows ? row0 + r : p->n_rows - 1;
         const uint8_t *from = p->w.data + (uint64_t)row * p->w.row_bytes + n * k.part * 2;
         if (k.part == 8)
@@ -191,7 +194,7 @@ STEP_FN void many_stage_copy(const struct many_product *p, const struct many_sha
             many_copy8(s->sw + r * k.part, from);
     }
     STEP_UNROLL(4)
-    for (uint32_t i = threadIdx.x; i < tokens * k.part / 4; i += threads) {
+    for (uint32_t i = me; i < tokens * k.part / 4; i += threads) {
         const uint32_t t = i / (k.part / 4), c = i % (k.part / 4);
         const uint32_t token = token0 + t < p->n_tokens ? token0 + t : p->n_tokens - 1;
         step_copy16(s->sa + t * k.part + c * 4,
@@ -338,15 +341,102 @@ MANY_KERNEL(32 * MANY_WIDE_WARPS) shoal_many_product(STEP_PARAM struct many_prod
         many_tile(&p, q4);
 }
 
+/* The terms of a part's blocks, d x s: exact sums and the products of their scales. */
+struct many_terms {
+    float d[MANY_THIN_PART][4], s[MANY_THIN_PART][4];
+};
+
+STEP_FN void many_thin_terms(struct many_terms *out, const struct many_stage *s, uint32_t fmt)
+{
+    const uint32_t lane = threadIdx.x & 31;
+    STEP_UNROLL(8)
+    for (uint32_t kb = 0; kb < MANY_THIN_PART; kb++) {
+        const unsigned char *x = s->x + lane / 4 * s->x_ld + lane % 4 * 4 + kb * 32;
+        const float *scale = s->sa + lane % 4 * 2 * MANY_THIN_PART + kb;
+        const uint32_t b[2] = {many_word(x), many_word(x + 16)};
+        const float sw[2] = {step_half(s->sw[lane / 4 * MANY_THIN_PART + kb]),
+                             step_half(s->sw[(8 + lane / 4) * MANY_THIN_PART + kb])};
+        uint32_t a[4];
+        int32_t d[4];
+        many_weights(a, s->w, s->w_ld, fmt, kb);
+        many_mma(d, a, b);
+        STEP_UNROLL(4)
+        for (uint32_t u = 0; u < 4; u++) {
+            out->d[kb][u] = many_float(d[u]);
+            out->s[kb][u] = __fmul_rn(sw[u / 2], scale[u % 2 * MANY_THIN_PART]);
+        }
+    }
+}
+
+/* A tile of 16 rows and 8 tokens: the warps take turns with the parts of its columns.  They load
+ * and multiply at the same time, and add one after the other, since the order of the sums is that
+ * of the columns. */
+STEP_FN void many_thin_tile(const struct many_product *p, uint32_t fmt)
+{
+    const struct many_shape k = {fmt, 1, 1, 1, MANY_THIN_PART};
+    const uint32_t row0 = blockIdx.x % p->row_tiles * 16, token0 = blockIdx.x / p->row_tiles * 8;
+    const uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    const uint32_t parts = (p->w.n_blocks + MANY_THIN_PART - 1) / MANY_THIN_PART;
+    float *mine = (float *)(void *)many_memory() + lane * 4; /* this lane's sums, of all warps */
+    float *tile = (float *)(void *)many_memory() + 128;
+    unsigned char *memory = many_memory() + MANY_THIN_SUMS;
+    STEP_ROLLED
+    for (uint32_t n = 0; n < MANY_STAGES - 1; n++) {
+        const struct many_stage s = many_stage_at(memory, k, n * MANY_THIN_WARPS + warp);
+        if (n * MANY_THIN_WARPS + warp < parts)
+            many_stage_copy(p, k, &s, n * MANY_THIN_WARPS + warp, row0, token0);
+        many_copies_end();
+    }
+    if (warp == 0)
+        mine[0] = mine[1] = mine[2] = mine[3] = 0.0f;
+    STEP_ROLLED
+    for (uint32_t first = 0, turn = 0; first < parts; first += MANY_THIN_WARPS, turn++) {
+        const uint32_t n = first + warp, next = n + (MANY_STAGES - 1) * MANY_THIN_WARPS;
+        many_copies_wait();
+        __syncthreads();
+        const struct many_stage to = many_stage_at(
+            memory, k, (turn + MANY_STAGES - 1) % MANY_STAGES * MANY_THIN_WARPS + warp);
+        if (next < parts)
+            many_stage_copy(p, k, &to, next, row0, token0);
+        many_copies_end();
+        const struct many_stage s =
+            many_stage_at(memory, k, turn % MANY_STAGES * MANY_THIN_WARPS + warp);
+        const uint32_t left = n < parts ? p->w.n_blocks - n * MANY_THIN_PART : 0;
+        struct many_terms x;
+        many_thin_terms(&x, &s, fmt);
+        STEP_ROLLED
+        for (uint32_t w = 0; w < MANY_THIN_WARPS && first + w < parts; w++) {
+            if (w == warp) {
+                STEP_UNROLL(4)
+                for (uint32_t u = 0; u < 4; u++) {
+                    float sum = mine[u];
+                    STEP_UNROLL(8)
+                    for (uint32_t kb = 0; kb < MANY_THIN_PART; kb++)
+                        if (kb < left)
+                            sum = __fmaf_rn(x.d[kb][u], x.s[kb][u], sum);
+                    mine[u] = sum;
+                }
+            }
+            __syncthreads();
+        }
+    }
+    step_copied();
+    if (warp == 0) {
+        STEP_UNROLL(4)
+        for (uint32_t u = 0; u < 4; u++)
+            tile[(lane % 4 * 2 + u % 2) * (16 + 4) + lane / 4 + u / 2 * 8] = mine[u];
+    }
+    __syncthreads();
+    many_emit(p, tile, 16, 8, row0, token0, MANY_THIN_WARPS * 32);
+}
+
 MANY_KERNEL(32 * MANY_THIN_WARPS) shoal_many_product_thin(STEP_PARAM struct many_product p)
 {
-    const struct many_shape q8 = {STEP_Q8, MANY_THIN_WARPS, 1, 1, MANY_THIN_PART};
-    const struct many_shape q4 = {STEP_Q4, MANY_THIN_WARPS, 1, 1, MANY_THIN_PART};
     many_begin();
     if (p.w.fmt == STEP_Q8)
-        many_tile(&p, q8);
+        many_thin_tile(&p, STEP_Q8);
     else
-        many_tile(&p, q4);
+        many_thin_tile(&p, STEP_Q4);
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */

@@ -27,6 +27,7 @@ struct many_input {
     int8_t *xq;            /* [tokens][ldq] */
     float *scale;          /* [tokens][lds] */
     uint32_t ld, ldq, lds, n_cols;
+    uint32_t parts; /* blocks of a token */
     float eps;
 };
 

@@ -9,6 +9,8 @@
 enum { /* of many.cu */
        STAGES = 3,
        THIN_TOKENS = 8,
+       THIN_ROWS = 16,
+       THIN_SUMS = 1152,
        THIN_PART = 8,
        WIDE_TOKENS = 32,
        WIDE_PART = 4,
@@ -125,6 +127,9 @@ static int launch(const struct run *r, enum many_kernel kernel, uint32_t blocks,
 static int input(const struct run *r, const float *from, uint32_t n, const float *norm,
                  const uint32_t *which, uint32_t n_tokens)
 {
+    /* few tokens: a column for each thread, as the time is that of one load after another */
+    const uint32_t threads = r->k->threads[MANY_INPUT];
+    const uint32_t parts = n_tokens < WIDE_FROM ? (n + threads - 1) / threads : 1;
     const struct many_input in = {.from = from,
                                   .norm = norm,
                                   .which = which,
@@ -134,8 +139,9 @@ static int input(const struct run *r, const float *from, uint32_t n, const float
                                   .ldq = r->k->ldq,
                                   .lds = r->k->lds,
                                   .n_cols = n,
+                                  .parts = parts,
                                   .eps = r->m->norm_eps};
-    return launch(r, MANY_INPUT, n_tokens, norm ? n * 4 : 0, &in);
+    return launch(r, MANY_INPUT, n_tokens * parts, norm ? n * 4 : 0, &in);
 }
 
 static int product(const struct run *r, const struct one_mat *w, uint32_t n_rows, float *out,
@@ -143,7 +149,7 @@ static int product(const struct run *r, const struct one_mat *w, uint32_t n_rows
 {
     const bool wide = n_tokens >= WIDE_FROM;
     const enum many_kernel kernel = wide ? MANY_PRODUCT : MANY_PRODUCT_THIN;
-    const uint32_t rows = r->k->threads[kernel] / 32 * (wide ? 32 : 16);
+    const uint32_t warps = r->k->threads[kernel] / 32, rows = wide ? warps * 32 : THIN_ROWS;
     const uint32_t tokens = wide ? WIDE_TOKENS : THIN_TOKENS, part = wide ? WIDE_PART : THIN_PART;
     const struct many_product p = {.w = *w,
                                    .n_rows = n_rows,
@@ -159,8 +165,8 @@ static int product(const struct run *r, const struct one_mat *w, uint32_t n_rows
                                    .end = end,
                                    .gelu = r->m->gelu};
     const uint32_t row_bytes = part * (w->fmt == STEP_Q8 ? 32u : 16u) + 16;
-    const uint32_t shared =
-        STAGES * (rows * (row_bytes + 2 * part) + tokens * (part * 32 + 16 + 4 * part));
+    const uint32_t stage = rows * (row_bytes + 2 * part) + tokens * (part * 32 + 16 + 4 * part);
+    const uint32_t shared = wide ? STAGES * stage : STAGES * warps * stage + THIN_SUMS;
     return launch(r, kernel, p.row_tiles * ((n_tokens + tokens - 1) / tokens), shared, &p);
 }
 

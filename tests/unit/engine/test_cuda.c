@@ -1,6 +1,7 @@
 /* test_cuda.c - the CUDA backend around its kernel: a driver that is missing, too old or failing,
  * and an engine that generates on an emulated GPU (tests/tools/cuda_fake.c).  make test-cuda runs
  * what needs a real one. */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,8 @@
 #include <cmocka.h>
 
 #include "engine/cuda/cuda_gpu.h"
+#include "format/convert/quantize.h"
+#include "format/gguf.h"
 #include "shoal/shoal.h"
 
 #define MODEL SHOAL_TEST_DATA "/refs/llama-gqa.gguf"
@@ -133,17 +136,23 @@ static void on_event(void *ctx, const struct shoal_event *ev)
         g->tokens[g->n++] = ev->token;
 }
 
-static int open_engine(struct shoal_engine **en, const char *kernels, struct err *e)
+static int open_model(struct shoal_engine **en, const char *path, const char *kernels,
+                      struct err *e)
 {
     struct shoal_engine_opts o = {
         .size = sizeof(o), .cache_dir = "", .kernels = kernels, .n_ctx = 64, .max_tasks = 2};
-    return shoal_engine_open(en, MODEL, &o, e);
+    return shoal_engine_open(en, path, &o, e);
+}
+
+static int open_engine(struct shoal_engine **en, const char *kernels, struct err *e)
+{
+    return open_model(en, MODEL, kernels, e);
 }
 
 /* Two tasks at once, the second with a longer prompt. */
 static void generate(struct shoal_engine *en, struct got got[2])
 {
-    static const int32_t prompt[] = {1, 7, 33, 120, 260, 9, 14, 77, 300, 45, 8, 19, 22, 200};
+    static const int32_t prompt[] = {1, 7, 33, 120, 260, 9, 14, 77, 290, 45, 8, 19, 22, 200};
     struct shoal_task *t[2];
     struct err e = {0};
     for (uint32_t i = 0; i < 2; i++) {
@@ -196,6 +205,70 @@ static void test_an_engine_generates_the_tokens_of_the_cpu(void **state)
     }
 }
 
+/* A model whose batches the kernels of many tokens compute, to be unlinked. */
+static void write_whole_numbers(char *path)
+{
+    const struct quantize_opts o = {.kind = QUANTIZE_Q8_0, .n_threads = 1, .pure = true};
+    struct quantize_result result;
+    struct model_file *g;
+    struct err e = {0};
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    if (gguf_open(&g, SHOAL_TEST_DATA "/refs/qwen2.gguf", &e) < 0 ||
+        quantize_run(g, path, &o, &result, &e) < 0)
+        fail_msg("%s", e.msg);
+    quantize_result_fini(&result);
+    model_file_close(g);
+}
+
+/* How many recorded passes the driver has launched. */
+static int passes_launched(void *driver)
+{
+    int (*count)(void);
+    *(void **)&count = dlsym(driver, "fake_passes_launched");
+    assert_non_null(count);
+    return count();
+}
+
+static void test_passes_that_repeat_are_recorded(void **state)
+{
+    (void)state;
+    if (!EMULATOR_RUNS)
+        skip();
+    void *driver = dlopen(CUDA_FAKE_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* keeps its counter */
+    struct shoal_engine *en = NULL;
+    struct err e = {0};
+    struct got want[2], got[2];
+    char path[] = "/tmp/shoal-cuda-unit-XXXXXX";
+    write_whole_numbers(path);
+    assert_non_null(driver);
+    assert_int_equal(open_model(&en, path, "scalar", &e), 0);
+    generate(en, want);
+    shoal_engine_close(en);
+    static const char *const gpus[] = {"", "plain"};
+    for (size_t i = 0; i < 2; i++) {
+        pretend(gpus[i]);
+        const int before = passes_launched(driver);
+        if (open_model(&en, path, "cuda", &e) < 0)
+            fail_msg("%s", e.msg);
+        for (int again = 0; again < 2; again++) { /* the second time with other pages */
+            generate(en, got);
+            for (uint32_t k = 0; k < 2; k++) {
+                assert_int_equal(got[k].status, 0);
+                assert_memory_equal(got[k].tokens, want[k].tokens, 12 * sizeof(int32_t));
+            }
+        }
+        shoal_engine_close(en);
+        if (i == 0)
+            assert_true(passes_launched(driver) > before);
+        else
+            assert_int_equal(passes_launched(driver), before);
+    }
+    dlclose(driver);
+    unlink(path);
+}
+
 static void test_a_gpu_that_dies_fails_its_tasks(void **state)
 {
     (void)state;
@@ -239,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_a_gpu_is_described),
         cmocka_unit_test(test_every_multiprocessor_gets_a_block),
         cmocka_unit_test(test_an_engine_generates_the_tokens_of_the_cpu),
+        cmocka_unit_test(test_passes_that_repeat_are_recorded),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
         cmocka_unit_test(test_a_gpu_that_dies_fails_its_tasks), /* the last: it stays dead */
     };
