@@ -56,7 +56,8 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     uint32_t n_values;
     uint32_t n_columns;  /* SCORE: values of a row; 0: the model's own, or 1 */
     const char *labels;  /* CLASSIFY, TAG: name of a label set; SPEAK: of a voice; NULL: the model's
-                            default */
+                            default.  TRANSCRIBE: the language, as "de"; "de>en", ">en": translated
+                            into English; NULL: as it is heard */
     uint32_t dimensions; /* EMBED: keep this many of the first dimensions; 0: all */
     uint32_t max_sentences; /* SUMMARIZE: 0: the model's default */
     uint32_t max_tokens;    /* SUMMARIZE, where text is generated; 0: the model's default */
@@ -108,19 +109,21 @@ struct shoal_result {
     int code;            /* 0 or SHOAL_E*: cancelled, deadline, ... */
     const char *message; /* with a code: what was wrong */
     /* CLASSIFY */
-    const char *label; /* the answer: the best one, or the set's out-of-scope label */
+    const char *label; /* the answer: the best one, or the set's out-of-scope label.  TRANSCRIBE:
+                          the language, as "en"; NULL: not known */
     float confidence;  /* of label; out of scope by threshold: 1 - the best score.  TRANSCRIBE: the
                           mean probability of a token */
     const struct shoal_label *labels; /* all of the set, best first */
     uint32_t n_labels;
-    /* TAG, SUMMARIZE (the sentences that were taken, in their order) */
+    /* TAG, SUMMARIZE (the sentences that were taken, in their order), TRANSCRIBE (parts of the
+     * text, one for each pair of values; none: the model does not divide it) */
     const struct shoal_span *spans;
     uint32_t n_spans;
     /* EMBED */
     const float *vector;
     uint32_t n_dims;
     /* RERANK: values[0]; SCORE: n_outputs for each row; TRANSCRIBE: start and end of each piece of
-     * speech in seconds, none if the model has no detector of speech */
+     * speech in seconds, none if the model has neither times nor a detector of speech */
     const double *values;
     uint32_t n_values;
     /* SUMMARIZE, TRANSCRIBE */

@@ -2,7 +2,10 @@
 #include "audio/transcript.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "shoal/shoal_infer.h"
 #include "wire/json_out.h"
 
 #define MAX_BYTES ((size_t)64 << 20)
@@ -18,6 +21,7 @@ void transcript_init(struct transcript *t)
     buf_init(&t->text, MAX_BYTES);
     buf_init(&t->parts, MAX_BYTES);
     t->seconds = 0;
+    t->language[0] = '\0';
 }
 
 void transcript_fini(struct transcript *t)
@@ -31,6 +35,7 @@ void transcript_clear(struct transcript *t)
     buf_clear(&t->text);
     buf_clear(&t->parts);
     t->seconds = 0;
+    t->language[0] = '\0';
 }
 
 void transcript_add(struct transcript *t, double start, double end, const double *speech,
@@ -52,6 +57,23 @@ void transcript_add(struct transcript *t, double start, double end, const double
     const struct part p = {start, end, t->text.len, n, confidence};
     buf_put(&t->text, text, n);
     buf_put(&t->parts, &p, sizeof(p));
+}
+
+void transcript_add_result(struct transcript *t, double start, double end,
+                           const struct shoal_result *r)
+{
+    const bool parts = r->n_spans > 0 && r->n_values == 2 * (uint64_t)r->n_spans;
+    if (!t->language[0] && r->text_bytes > 0 && r->label)
+        snprintf(t->language, sizeof(t->language), "%s", r->label);
+    if (!parts)
+        transcript_add(t, start, end, r->values, r->n_values, r->text, r->text_bytes,
+                       r->confidence);
+    for (uint32_t i = 0; parts && i < r->n_spans; i++) {
+        const struct shoal_span *s = &r->spans[i];
+        if (s->start <= s->end && s->end <= r->text_bytes) /* another node may have sent it */
+            transcript_add(t, start, end, r->values + 2 * (size_t)i, 2, r->text + s->start,
+                           s->end - s->start, r->confidence);
+    }
 }
 
 uint32_t transcript_n(const struct transcript *t)

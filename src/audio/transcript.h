@@ -11,6 +11,7 @@
 #include "base/buf.h"
 
 struct json_out;
+struct shoal_result;
 
 enum transcript_form { TRANSCRIPT_TEXT, TRANSCRIPT_SRT, TRANSCRIPT_VTT };
 
@@ -18,6 +19,7 @@ struct transcript {
     struct buf text;  /* of all parts, separated by spaces */
     struct buf parts; /* private: their times and places in the text */
     double seconds;   /* the end of the last part, also of silence */
+    char language[8]; /* of the first text whose result has one, as "en"; "": not known */
 };
 
 void transcript_init(struct transcript *t);
@@ -29,6 +31,9 @@ void transcript_clear(struct transcript *t);
  * empty text) only counts as time. */
 void transcript_add(struct transcript *t, double start, double end, const double *speech,
                     uint32_t n_speech, const char *text, size_t n, float confidence);
+/* The same for a recognizer's result: its parts, where it has any, or the whole window. */
+void transcript_add_result(struct transcript *t, double start, double end,
+                           const struct shoal_result *r);
 uint32_t transcript_n(const struct transcript *t);
 /* Writes all of it: the text on one line, or numbered captions with their times. */
 void transcript_put(const struct transcript *t, struct buf *out, enum transcript_form form);

@@ -23,6 +23,9 @@ static const struct opts_def defs[] = {
      "names and words that are likely to be said, separated by commas"},
     {"home", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
      "home file: the names of its rooms, devices and people are likely to be said"},
+    {"language", 0, OPTS_TEXT, "CODE", NULL, 0, 0,
+     "language that is spoken, such as de; without it the model hears which one"},
+    {"translate", 0, OPTS_FLAG, NULL, NULL, 0, 0, "write it in English"},
     {"no-vad", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "hear all of the sound, whether somebody speaks or not"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per file"},
@@ -47,6 +50,7 @@ struct work {
     struct local local;
     struct local_pipe pipe;
     struct buf phrases;
+    char language[32];       /* as shoal_infer_opts.labels; "": as it is heard */
     struct transcript heard; /* of the current file */
     struct term_progress bar;
     int16_t *sound; /* [2 * WINDOWS_MOST], what no window has yet */
@@ -66,8 +70,7 @@ static int take(void *ctx, void *row, const struct shoal_result *r, struct err *
     struct work *w = ctx;
     const struct span *at = row;
     char note[48];
-    transcript_add(&w->heard, at->start, at->end, r->values, r->n_values, r->text, r->text_bytes,
-                   r->confidence);
+    transcript_add_result(&w->heard, at->start, at->end, r);
     snprintf(note, sizeof(note), "%.0f s", at->end);
     term_progress_show(&w->bar, w->file_seconds > 0 ? at->end / w->file_seconds : 0.0, note);
     return w->heard.text.rc < 0 ? err_set(e, w->heard.text.rc, "transcript") : 0;
@@ -96,6 +99,7 @@ static int put_window(struct work *w, uint32_t n, struct err *e)
                                       .inputs = input,
                                       .n_inputs = 1,
                                       .raw = opts_flag(w->o, "no-vad"),
+                                      .labels = w->language[0] ? w->language : NULL,
                                       .prompt = w->phrases.len ? buf_str(&w->phrases) : NULL};
     r->input_bytes = n * sizeof(int16_t);
     w->n_put += n;
@@ -132,6 +136,8 @@ static int print(struct work *w, const char *file)
         json_out_object(&j);
         json_out_member_str(&j, "file", file);
         json_out_member_str(&j, "model", opts_text(w->o, "model"));
+        if (w->heard.language[0])
+            json_out_member_str(&j, "language", w->heard.language);
         transcript_json(&w->heard, &j);
         json_out_object_end(&j);
         buf_putc(&out, '\n');
@@ -194,6 +200,9 @@ int cmd_transcribe(int argc, const char *const *argv)
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     struct work w = {.o = &o, .exit_code = CMD_OK, .interrupt_fd = term_catch_interrupt()};
+    snprintf(w.language, sizeof(w.language), "%.20s%s",
+             opts_text(&o, "language") ? opts_text(&o, "language") : "",
+             opts_flag(&o, "translate") ? ">en" : "");
     struct shoal_engine *engine = NULL;
     struct model_name name;
     struct err e = {0};

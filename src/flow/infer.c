@@ -179,6 +179,11 @@ static void send_results(struct inference *f)
             failure_late(&why, f->rc < 0, model_stats_others(m), f->error.msg);
         else
             failure_of_model(&why, rc, f->error.msg);
+        if (rc == SHOAL_EINVAL && f->request->infer.kind == SHOAL_KIND_TRANSCRIBE &&
+            f->request->infer.labels) {
+            why.param = "language";
+            why.reason = "invalid_value";
+        }
         send_failure(f, &why);
         return;
     }

@@ -1,4 +1,5 @@
-/* model_open.h - opens a model in any supported format: a GGUF file or a Hugging Face folder. */
+/* model_open.h - opens a model in any supported format: a GGUF file, a Hugging Face folder or a
+ * file of whisper.cpp. */
 #ifndef SHOAL_FORMAT_MODEL_OPEN_H
 #define SHOAL_FORMAT_MODEL_OPEN_H
 
@@ -9,5 +10,8 @@ SHOAL_MUST_CHECK int model_open(struct model_file **out, const char *path, struc
 /* The same for a file that may be encrypted; key_file: its key, or NULL. */
 SHOAL_MUST_CHECK int model_open_with(struct model_file **out, const char *path,
                                      const char *key_file, struct err *e);
+
+/* Whether it is a readable file of whisper.cpp. */
+bool model_open_is_whisper(const char *path);
 
 #endif

@@ -3,17 +3,28 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Frames that convolution i makes of n. */
+static uint64_t frames_of(const struct stem_config *c, uint32_t i, uint64_t n)
+{
+    n += 2 * (uint64_t)c->pad[i];
+    return n < c->kernel[i] ? 0 : (n - c->kernel[i]) / c->stride[i] + 1;
+}
 
 uint32_t stem_frames(const struct stem_config *c, uint64_t n)
 {
+    n = c->n_bands ? MEL_FRAMES : n;
     for (uint32_t i = 0; i < c->n; i++)
-        n = n < c->kernel[i] ? 0 : (n - c->kernel[i]) / c->stride[i] + 1;
+        n = frames_of(c, i, n);
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
 uint64_t stem_least(const struct stem_config *c, uint32_t n)
 {
     uint64_t in = n;
+    if (c->n_bands)
+        return 1;
     for (uint32_t i = c->n; i-- > 0;)
         in = (in - 1) * c->stride[i] + c->kernel[i];
     return in;
@@ -23,8 +34,8 @@ uint64_t stem_least(const struct stem_config *c, uint32_t n)
 
 int stem_plan(struct stem *s, struct plan *p, const struct stem_config *c, uint32_t n_out)
 {
-    uint32_t in = c->n_in;
-    int rc = 0;
+    uint32_t in = c->n_bands ? c->n_bands : 1;
+    int rc = c->n_bands ? mel_create(&s->mel, c->n_bands, p->e) : 0;
     s->n = c->n;
     for (uint32_t i = 0; rc == 0 && i < c->n; i++) {
         struct stem_conv *v = &s->conv[i];
@@ -38,6 +49,7 @@ int stem_plan(struct stem *s, struct plan *p, const struct stem_config *c, uint3
         v->out = p->weights->mats[v->l.mat].n_rows;
         v->kernel = c->kernel[i];
         v->stride = c->stride[i];
+        v->pad = c->pad[i];
         v->act = c->act[i];
         rc = plan_vector(p, &v->norm_w, -1, norm, "weight", v->out, false);
         if (rc == 0)
@@ -47,19 +59,34 @@ int stem_plan(struct stem *s, struct plan *p, const struct stem_config *c, uint3
     return rc;
 }
 
+void stem_fini(struct stem *s)
+{
+    mel_destroy(s->mel);
+}
+
+/* Room for n frames of `width` values between the zeros of the convolution that reads them. */
+static float *carve_padded(struct carve *at, uint64_t n, uint32_t width, uint32_t pad)
+{
+    float *x = plan_carve_take(at, (n + 2 * (uint64_t)pad) * width * sizeof(float));
+    return at->base ? x + (size_t)pad * width : NULL;
+}
+
 void stem_lay_out(struct stem *s, struct carve *at, const struct stem_config *c, uint32_t max_in,
                   float *out)
 {
-    uint64_t n = max_in, most = 0;
+    uint64_t n = c->n_bands ? MEL_FRAMES : max_in, most = 0;
     uint32_t widest = 0;
+    float *x = c->n_bands ? carve_padded(at, n, c->n_bands, c->pad[0]) : NULL;
     s->max_in = max_in;
+    s->most = c->n_bands ? plan_carve_take(at, MEL_FRAMES / 2 * sizeof(float)) : NULL;
     for (uint32_t i = 0; i < s->n; i++) {
         struct stem_conv *v = &s->conv[i];
-        n = n < c->kernel[i] ? 0 : (n - c->kernel[i]) / c->stride[i] + 1;
-        plan_carve_act(at, &v->windows, i ? s->conv[i - 1].y : NULL, (uint32_t)n,
+        n = frames_of(c, i, n);
+        v->x = x;
+        plan_carve_act(at, &v->windows, x ? x - (size_t)v->pad * v->in : NULL, (uint32_t)n,
                        v->kernel * v->in);
         v->windows.ld = (size_t)v->stride * v->in;
-        v->y = i + 1 == s->n ? out : plan_carve_take(at, n * v->out * sizeof(float));
+        v->y = x = i + 1 == s->n ? out : carve_padded(at, n, v->out, c->pad[i + 1]);
         most = v->norm_w && n > most ? n : most;
         widest = v->out > widest ? v->out : widest;
     }
@@ -84,6 +111,33 @@ void stem_set_up(struct stem *s, const struct kern_ops *k, const struct weights 
 static uint32_t part(const struct crew_phase *p, uint32_t chunk)
 {
     return (uint32_t)((uint64_t)p->n_items * chunk / p->n_chunks);
+}
+
+/* Two frames of the spectrum. */
+static void mel_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member)
+{
+    struct stem *s = ctx;
+    const struct stem_conv *v = &s->conv[0];
+    (void)member;
+    for (uint32_t t = part(p, chunk); t < part(p, chunk + 1); t++)
+        s->most[t] = mel_frames(s->mel, s->sound, s->n_sound, 2 * t, v->x + (size_t)2 * t * v->in);
+}
+
+static void level_finish(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct stem *s = ctx;
+    (void)member;
+    for (uint32_t t = 1; t < p->n_items; t++)
+        s->most[0] = s->most[t] > s->most[0] ? s->most[t] : s->most[0];
+}
+
+static void level_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member)
+{
+    struct stem *s = ctx;
+    const struct stem_conv *v = &s->conv[0];
+    const uint32_t from = part(p, chunk), to = part(p, chunk + 1);
+    (void)member;
+    mel_finish(v->x + (size_t)2 * from * v->in, 2 * (to - from) * v->in, s->most[0]);
 }
 
 static void round_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member)
@@ -154,16 +208,45 @@ static void norm_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, ui
     }
 }
 
+/* The zeros around n frames of input. */
+static void zero_ends(const struct stem_conv *v, uint32_t n)
+{
+    const size_t pad = (size_t)v->pad * v->in;
+    memset(v->x - pad, 0, pad * sizeof(float));
+    memset(v->x + (size_t)n * v->in, 0, pad * sizeof(float));
+}
+
+/* The spectrum of n samples at x. */
+static uint32_t mel_phases(struct stem *s, struct crew_phase *to, const float *x, uint32_t n,
+                           uint32_t n_members)
+{
+    const uint32_t chunks = n_members == 1 ? 1 : n_members * 8;
+    s->sound = x;
+    s->n_sound = n;
+    to[0] = (struct crew_phase){
+        .chunk = mel_chunk, .finish = level_finish, .n_items = MEL_FRAMES / 2, .n_chunks = chunks};
+    to[1] =
+        (struct crew_phase){.chunk = level_chunk, .n_items = MEL_FRAMES / 2, .n_chunks = chunks};
+    return 2;
+}
+
 uint32_t stem_phases(struct stem *s, struct crew_phase *to, const float *x, uint32_t n,
                      uint32_t n_members)
 {
     const struct products_with w = {.k = s->k, .weights = s->weights};
     const uint32_t most = n_members == 1 ? 1 : n_members * 8;
     struct crew_phase *at = to;
-    s->conv[0].windows.x = x;
+    if (s->mel) {
+        at += mel_phases(s, at, x, n, n_members);
+        n = MEL_FRAMES;
+    } else {
+        s->conv[0].windows.x = x;
+    }
     for (uint32_t i = 0; i < s->n; i++) {
         const struct stem_conv *v = &s->conv[i];
-        n = (n - v->kernel) / v->stride + 1;
+        if (v->pad)
+            zero_ends(v, n);
+        n = (n + 2 * v->pad - v->kernel) / v->stride + 1;
         s->frames[i] = n;
         const struct crew_phase rows = {.arg = i, .n_items = n, .n_chunks = n < most ? n : most};
         if (v->form != LINEAR_INPUT_FLOATS) {

@@ -20,7 +20,7 @@ static bool is_arch(const struct model_file *file, const char *name)
 
 bool t5_hears(const struct model_file *file)
 {
-    return is_arch(file, "moonshine");
+    return is_arch(file, "moonshine") || is_arch(file, "whisper");
 }
 
 bool t5_knows(const struct model_file *file)
@@ -106,8 +106,11 @@ static int read_t5(struct t5 *t, struct err *e)
 static int read_config(struct t5 *t, struct err *e)
 {
     if (!t5_knows(t->file))
-        return err_set(e, SHOAL_EUNSUPPORTED, "general.architecture is not t5 or moonshine");
-    return t5_hears(t->file) ? arch_moonshine(&t->c, &t->shape, t->file, e) : read_t5(t, e);
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "general.architecture is not t5, moonshine or whisper");
+    return is_arch(t->file, "moonshine") ? arch_moonshine(&t->c, &t->shape, t->file, e)
+           : t5_hears(t->file)           ? arch_whisper(&t->c, &t->shape, t->file, e)
+                                         : read_t5(t, e);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------- */
@@ -135,11 +138,18 @@ static int matrix(struct loading *o, struct linear *l, const char *part, uint32_
     return rc;
 }
 
-static int norm(struct loading *o, const float **w, const char *part)
+static int named_norm(struct loading *o, struct t5_norm *n, const char *name)
+{
+    int rc = plan_vector(&o->p, &n->w, -1, name, "weight", o->t->c.dim, true);
+    if (rc == 0 && o->t->shape.layer_norm)
+        rc = plan_vector(&o->p, &n->b, -1, name, "bias", o->t->c.dim, o->t->shape.learned);
+    return rc;
+}
+
+static int norm(struct loading *o, struct t5_norm *n, const char *part)
 {
     char name[64];
-    return plan_vector(&o->p, w, -1, part_name(o, name, sizeof(name), part), "weight", o->t->c.dim,
-                       true);
+    return named_norm(o, n, part_name(o, name, sizeof(name), part));
 }
 
 static int cross(struct loading *o, struct t5_layer *l)
@@ -182,30 +192,51 @@ static int layer(struct loading *o, struct t5_layer *l)
     return rc < 0 ? rc : matrix(o, &l->down, "ffn_down", c->dim, c->ffn_dim, 0);
 }
 
-/* The layers of one side, its last norm and its position biases, which all layers share. */
-static int side(struct loading *o, bool dec)
+/* Biases by distance, which all layers of a side share. */
+static int distances(struct loading *o)
 {
     struct t5 *t = o->t;
     char name[64];
     uint32_t n_buckets = 0;
+    o->layer = 0;
+    int rc =
+        plan_table(&o->p, &t->rel_b[o->dec], part_name(o, name, sizeof(name), "attn_rel_b.weight"),
+                   &n_buckets, t->c.n_heads, true);
+    if (rc == 0 && n_buckets != t->c.n_buckets)
+        rc = err_set(o->p.e, SHOAL_EFORMAT, "tensor %s has %u buckets, expected %u", name,
+                     n_buckets, t->c.n_buckets);
+    return rc;
+}
+
+static int learned_places(struct loading *o)
+{
+    struct t5 *t = o->t;
+    const char *name = o->dec ? "dec.position_embd.weight" : "enc.position_embd.weight";
+    const uint32_t want = o->dec ? t->c.n_ctx_train : t->shape.n_frames;
+    uint32_t n = 0;
+    int rc = plan_table(&o->p, &t->places[o->dec], name, &n, t->c.dim, true);
+    return rc == 0 && n != want ? err_set(o->p.e, SHOAL_EFORMAT,
+                                          "tensor %s has %u positions, expected %u", name, n, want)
+                                : rc;
+}
+
+/* The layers of one side, its last norm and its positions. */
+static int side(struct loading *o, bool dec)
+{
+    struct t5 *t = o->t;
     int rc = 0;
     o->dec = dec;
     for (uint32_t i = 0; rc == 0 && i < (dec ? t->c.n_dec : t->c.n_enc); i++) {
         o->layer = i;
         rc = layer(o, &t->layers[(dec ? t->c.n_enc : 0) + i]);
     }
-    o->layer = 0;
-    if (rc == 0 && t->shape.rope_dim == 0)
-        rc =
-            plan_table(&o->p, &t->rel_b[dec], part_name(o, name, sizeof(name), "attn_rel_b.weight"),
-                       &n_buckets, t->c.n_heads, true);
-    if (rc == 0 && t->shape.rope_dim == 0 && n_buckets != t->c.n_buckets)
-        rc = err_set(o->p.e, SHOAL_EFORMAT, "tensor %s has %u buckets, expected %u", name,
-                     n_buckets, t->c.n_buckets);
-    return rc < 0
-               ? rc
-               : plan_vector(&o->p, dec ? &t->dec_norm : &t->enc_norm, -1,
-                             dec ? "dec.output_norm" : "enc.output_norm", "weight", t->c.dim, true);
+    if (rc == 0 && t->shape.learned)
+        rc = learned_places(o);
+    else if (rc == 0 && t->shape.rope_dim == 0)
+        rc = distances(o);
+    return rc < 0 ? rc
+                  : named_norm(o, dec ? &t->dec_norm : &t->enc_norm,
+                               dec ? "dec.output_norm" : "enc.output_norm");
 }
 
 static int embeddings(struct loading *o)
@@ -293,7 +324,7 @@ uint32_t t5_bucket(int64_t d, bool both_ways, uint32_t n_buckets, uint32_t max_d
 static void fill_biases(struct t5 *t)
 {
     const struct t5_config *c = &t->c;
-    const size_t n = t->shape.rope_dim ? 0 : t->n_ctx;
+    const size_t n = t->enc_bias ? t->n_ctx : 0;
     for (size_t i = 0; i < 2 * n; i++) {
         const int64_t d = (int64_t)i - (int64_t)n;
         const float *both =
@@ -340,6 +371,8 @@ static int configure(struct t5 *t, const struct model_file *file, const struct t
                : t->c.hears ? stem_frames(&t->shape.stem, USUAL_SECONDS * T5_SAMPLE_RATE)
                : t->c.n_ctx_train < 4096 ? t->c.n_ctx_train
                                          : 4096;
+    if (t->n_ctx < t->shape.n_frames)
+        t->n_ctx = t->shape.n_frames; /* a sound has always as many */
     if (t->c.hears && t->n_ctx < t->c.n_ctx_train)
         t->n_ctx = t->c.n_ctx_train; /* of the target */
     t->max_tokens = o->max_tokens > t->n_ctx ? o->max_tokens : t->n_ctx;
@@ -419,6 +452,7 @@ void t5_destroy(struct t5 *t)
     if (!t)
         return;
     crew_lane_destroy(t->lane);
+    stem_fini(&t->stem);
     weights_fini(&t->weights);
     plan_small_tensors_fini(&t->vectors);
     mem_free(t->layers);

@@ -61,6 +61,7 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
     struct carve at = {.base = base};
     const uint32_t tokens = t->max_tokens > t->max_rows ? t->max_tokens : t->max_rows;
     const size_t b = tokens, f = sizeof(float), n_ctx = t->n_ctx, rot = t->shape.rope_dim;
+    const bool biased = rot == 0 && !t->shape.learned;
     t->x = plan_carve_take(&at, b * c->dim * f);
     t->xn = plan_carve_take(&at, b * c->dim * f);
     t->qkv = plan_carve_take(&at, b * 3 * t->inner * f);
@@ -70,12 +71,14 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
     t->hidden_up =
         t->shape.gated[0] || t->shape.gated[1] ? plan_carve_take(&at, b * c->ffn_dim * f) : NULL;
     t->logits = plan_carve_take(&at, (size_t)t->max_rows * c->n_vocab * f);
-    t->enc_bias = rot ? NULL : plan_carve_take(&at, c->n_heads * 2 * n_ctx * f);
-    t->dec_bias = rot ? NULL : plan_carve_take(&at, c->n_heads * n_ctx * f);
+    t->enc_bias = biased ? plan_carve_take(&at, c->n_heads * 2 * n_ctx * f) : NULL;
+    t->dec_bias = biased ? plan_carve_take(&at, c->n_heads * n_ctx * f) : NULL;
     t->rope_cs = rot ? plan_carve_take(&at, n_ctx * 2 * rot * f) : NULL;
     if (c->hears)
         stem_lay_out(&t->stem, &at, &t->shape.stem,
-                     (uint32_t)stem_least(&t->shape.stem, t->max_tokens), t->x);
+                     t->shape.stem.n_bands ? MEL_SAMPLES
+                                           : (uint32_t)stem_least(&t->shape.stem, t->max_tokens),
+                     t->x);
     plan_carve_act(&at, &t->act_x, t->xn, tokens, c->dim);
     plan_carve_act(&at, &t->act_att, t->att, tokens, t->inner);
     plan_carve_act(&at, &t->act_hidden, t->hidden, tokens, c->ffn_dim);
@@ -106,14 +109,14 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
 
 /* ---- steps per token ------------------------------------------------------------------------ */
 
-static void norm_in(struct t5 *t, const float *w, uint32_t token)
+static void norm_in(struct t5 *t, const struct t5_norm *norm, uint32_t token)
 {
     size_t at = (size_t)token * t->c.dim;
     if (t->shape.layer_norm)
-        t->k->layernorm(t->xn + at, t->x + at, w, NULL, t->c.dim, t->c.norm_eps);
+        t->k->layernorm(t->xn + at, t->x + at, norm->w, norm->b, t->c.dim, t->c.norm_eps);
     else
-        t->k->rmsnorm(t->xn + at, t->x + at, w, t->c.dim, t->c.norm_eps);
-    if (w == t->dec_norm && t->c.output_scale != 1.0f)
+        t->k->rmsnorm(t->xn + at, t->x + at, norm->w, t->c.dim, t->c.norm_eps);
+    if (norm == &t->dec_norm && t->c.output_scale != 1.0f)
         t->k->scale(t->xn + at, t->c.output_scale, t->c.dim);
     plan_linear_round_all(t->k, &t->act_x, t->in_x, token);
 }
@@ -130,13 +133,21 @@ static void embed(struct t5 *t, uint32_t token)
     quant_to_f32(t->embd->type, raw, x, t->c.dim);
 }
 
+/* Adds the vector of a token's position. */
+static void place(struct t5 *t, uint32_t token)
+{
+    const uint32_t pos = t->rows ? t->rows[token].pos : token - t->seq_first[t->seq_of[token]];
+    t->k->add(t->x + (size_t)token * t->c.dim, t->places[t->rows != NULL] + (size_t)pos * t->c.dim,
+              t->c.dim);
+}
+
 static void rotate(struct t5 *t, float *qk, uint32_t n_heads, uint32_t pos)
 {
     const uint32_t rot = t->shape.rope_dim;
     t->k->rope(qk, n_heads, t->c.head_dim, rot, t->rope_cs + (size_t)pos * 2 * rot, false);
 }
 
-static void join(struct t5 *t, const float *next_norm, uint32_t token)
+static void join(struct t5 *t, const struct t5_norm *next_norm, uint32_t token)
 {
     size_t at = (size_t)token * t->c.dim;
     t->k->add(t->x + at, t->proj + at, t->c.dim);
@@ -168,7 +179,9 @@ static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
     case STEP_START:
         if (t->rows || t->sources) /* a sound's frames are there already */
             embed(t, token);
-        norm_in(t, l->attn_norm, token);
+        if (t->shape.learned)
+            place(t, token);
+        norm_in(t, &l->attn_norm, token);
         break;
     case STEP_ROTATE: /* of a source: keys follow the queries */
         rotate(t, t->qkv + (size_t)token * 3 * t->inner, 2 * t->c.n_heads,
@@ -178,16 +191,16 @@ static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
         plan_linear_round_all(t->k, &t->act_att, t->in_att, token);
         break;
     case STEP_SELF:
-        join(t, l->cross_norm ? l->cross_norm : l->ffn_norm, token);
+        join(t, l->cross_norm.w ? &l->cross_norm : &l->ffn_norm, token);
         break;
     case STEP_CROSS:
-        join(t, l->ffn_norm, token);
+        join(t, &l->ffn_norm, token);
         break;
     case STEP_FFN:
         join(t,
-             layer + 1 == t->c.n_enc ? t->enc_norm
-             : layer + 1 == n_layers ? t->dec_norm
-                                     : l[1].attn_norm,
+             layer + 1 == t->c.n_enc ? &t->enc_norm
+             : layer + 1 == n_layers ? &t->dec_norm
+                                     : &l[1].attn_norm,
              token);
         break;
     case STEP_STORE:

@@ -9,7 +9,9 @@
 struct t5_shape {      /* what the relatives differ in, besides sizes */
     bool gated[2];     /* encoder, decoder: act(gate) * up; false: act(up) */
     bool layer_norm;   /* false: RMS */
-    uint32_t rope_dim; /* rotated values of a head; 0: positions are biases by distance */
+    bool learned;      /* positions are vectors that are added to the tokens */
+    uint32_t rope_dim; /* rotated values of a head; 0 and not learned: biases by distance */
+    uint32_t n_frames; /* of a sound, where positions are learned */
     float rope_base, attn_scale;
     enum products_act act[2];
     struct stem_config stem; /* n 0: sources are tokens */
@@ -18,9 +20,15 @@ struct t5_shape {      /* what the relatives differ in, besides sizes */
 /* Reads the metadata of a relative (arch/). */
 int arch_moonshine(struct t5_config *c, struct t5_shape *s, const struct model_file *file,
                    struct err *e);
+int arch_whisper(struct t5_config *c, struct t5_shape *s, const struct model_file *file,
+                 struct err *e);
+
+struct t5_norm {
+    const float *w, *b; /* b: or NULL */
+};
 
 struct t5_layer { /* encoder layer or, with the cross attention, decoder layer */
-    const float *attn_norm, *cross_norm, *ffn_norm;
+    struct t5_norm attn_norm, cross_norm, ffn_norm;
     struct linear qkv[3], attn_out;
     struct linear cross_q, cross_kv[2], cross_out;
     struct linear gate, up, down;
@@ -40,8 +48,9 @@ struct t5 {
     struct weights weights;
     struct small_tensors vectors;
     struct t5_layer *layers; /* [n_enc + n_dec] */
-    const float *enc_norm, *dec_norm;
-    const float *rel_b[2]; /* of the encoder and the decoder: [n_buckets][n_heads] */
+    struct t5_norm enc_norm, dec_norm;
+    const float *places[2]; /* learned positions of the encoder and the decoder, [.][dim] */
+    const float *rel_b[2];  /* of the encoder and the decoder: [n_buckets][n_heads] */
     struct linear output;
     const struct model_file_tensor *embd;
     uint32_t n_ctx, max_tokens, max_seqs, max_rows;

@@ -54,8 +54,7 @@ static void on_result(struct sink *s, const struct sink_result *e)
         h->speech_to = samples_at(h->at + to);
         h->speaks = true;
     }
-    transcript_add(&h->parts, h->at, end, r->values, r->n_values, r->text, r->text_bytes,
-                   r->confidence);
+    transcript_add_result(&h->parts, h->at, end, r);
     h->sure += (double)r->confidence * (double)r->text_bytes;
     h->at = end;
 }

@@ -81,13 +81,14 @@ async function refused(server, ai) {
     await bad('a cut header', ask(await bytes(fs.readFileSync(path.join(audio, 'amiable.wav')).subarray(0, 30))), 400, 'invalid_file', /not a sound/);
     await bad('format', ask(file('amiable.wav'), { response_format: 'xml' }), 400, 'invalid_value', /response_format/);
     await bad('words', ask(file('amiable.wav'), { timestamp_granularities: ['word'] }), 400, 'unsupported_parameter', /segment/);
-    await bad('language', ask(file('amiable.wav'), { language: 'de' }), 400, 'unsupported_parameter', /English/);
+    await bad('language', ask(file('amiable.wav'), { language: 'de' }), 400, 'invalid_value', /does not hear the language 'de'; it hears: en/);
+    await bad('a language that is none', ask(file('amiable.wav'), { language: 'Deutsch' }), 400, 'invalid_value', /code of two or three/);
     await bad('prompt', ask(file('amiable.wav'), { prompt: 'x'.repeat(300) }), 400, null, /phrase has 300 bytes/);
     await bad('stream of srt', ask(file('amiable.wav'), { stream: true, response_format: 'srt' }), 400, 'invalid_value', /stream/);
     await bad('unknown field', ask(file('amiable.wav'), { colour: 'red' }), 400, 'unknown_parameter', /colour/);
     await bad('no such model', ai.audio.transcriptions.create({ model: 'no', file: file('amiable.wav') }), 404, 'model_not_found', /no/);
     await bad('another kind', ai.audio.transcriptions.create({ model: 'reply', file: file('amiable.wav') }), 400, 'invalid_value', /cannot transcribe/);
-    await bad('translation', ai.audio.translations.create({ model: 'hear', file: file('amiable.wav') }), 404, 'unsupported_endpoint', /translation/);
+    await bad('translation', ai.audio.translations.create({ model: 'hear', file: file('amiable.wav') }), 400, 'invalid_value', /English only and does not translate/);
     const post = async (type, body) => {
         const r = await fetch(`${server.url}/v1/audio/transcriptions`, { method: 'POST', headers: { 'content-type': type }, body });
         return [r.status, (await r.json()).error];

@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct transcriptions_ask ask;
     struct fields_error e = {{0}, {0}, NULL};
     if (type && r) {
-        int rc = transcriptions_read(r, &ask, type, body, (size_t)(end - body), data[0] & 1, &e);
+        int rc = transcriptions_read(r, &ask, type, body, (size_t)(end - body), data[0] & 2,
+                                     data[0] & 1, &e);
         if (rc < 0 && !e.msg[0])
             abort(); /* an error must have a message */
         if (rc == 0 &&

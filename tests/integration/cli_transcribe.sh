@@ -32,4 +32,13 @@ run 1 transcribe .; has err "not a regular file"
 run 1 transcribe -m "$root/models/reader.gguf" "$audio/jfk.flac"; has err "cannot transcribe; it can: classify"
 run 1 classify -m "$root/models/hear.gguf" hello; has err "it can: transcribe"
 run 1 generate -m "$root/models/hear.gguf" hello; has err "transcribe"
+
+# Whisper with random weights: the file, and what model convert makes of it
+whisper=$root/tests/data/whisper/whisper.bin
+run 0 transcribe --json -m "$whisper" --language de "$audio/kitchen_lights.wav"; same "language" "$(field language)" de; text=$(field text)
+run 0 model convert "$whisper" w.gguf
+run 0 transcribe --json -m w.gguf --language de "$audio/kitchen_lights.wav"; same "converted" "$(field text)" "$text"
+run 1 transcribe -m "$whisper" --language xx "$audio/kitchen_lights.wav"; has err "does not hear the language 'xx'"
+run 1 transcribe --language de "$audio/kitchen_lights.wav"; has err "it hears: en"
+run 1 transcribe --translate "$audio/kitchen_lights.wav"; has err "does not translate"
 finish

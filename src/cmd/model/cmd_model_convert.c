@@ -25,7 +25,9 @@ static const struct opts_page page = {
     .arguments = "IN OUT",
     .min_args = 2,
     .max_args = 2,
-    .summary = "Converts a Hugging Face folder or a llama2.c checkpoint to one GGUF file.",
+    .summary =
+        "Converts a Hugging Face folder, a file of whisper.cpp or a llama2.c checkpoint to one "
+        "GGUF file.",
     .details =
         "A folder contains config.json, safetensors (one file or shards) and the tokenizer's "
         "files.\nLabels, pooling and tokenizer are stored in the GGUF file.  llama2.c "
@@ -107,10 +109,10 @@ int cmd_model_convert(int argc, const char *const *argv)
     int rc;
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
-    bool folder = stat(o.args[0], &st) == 0 && S_ISDIR(st.st_mode);
+    const bool folder =
+        (stat(o.args[0], &st) == 0 && S_ISDIR(st.st_mode)) || model_open_is_whisper(o.args[0]);
     if (folder && opts_text(&o, "tokenizer"))
-        rc = opts_usage(&page, "%s is a folder and contains its tokenizer: omit --tokenizer",
-                        o.args[0]);
+        rc = opts_usage(&page, "%s contains its tokenizer: omit --tokenizer", o.args[0]);
     else if (!folder && !opts_text(&o, "tokenizer"))
         rc = opts_usage(&page,
                         "%s is not a folder, and a llama2.c checkpoint needs --tokenizer FILE",

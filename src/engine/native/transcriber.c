@@ -10,9 +10,11 @@
 #include "base/mem.h"
 #include "engine/batcher.h"
 #include "engine/decode/kv_pages.h"
+#include "engine/decode/sampler.h"
 #include "engine/memory_plan.h"
 #include "engine/native/phrases.h"
 #include "engine/native/t5_engine.h"
+#include "engine/native/whisper_rules.h"
 #include "engine/task.h"
 #include "model/t5.h"
 #include "score/vad.h"
@@ -32,19 +34,30 @@
 #define LEAST_SURE                                                                                 \
     (-0.7) /* mean log-probability of the tokens so far: below it phrases do not begin */
 #define MAX_TEXT_BYTES ((size_t)1 << 20)
+/* Whisper; the thresholds are OpenAI's. */
+#define WHISPER_PER_SECOND 15.0 /* other scripts need more tokens */
+#define WHISPER_MOST_TOKENS 224u
+#define TARGET_MOST 1024u /* of others: more are not said in 30 seconds */
+#define MOST_SECONDS 30
+#define LEAST_LOGPROB (-1.0) /* mean: below it a text is tried again */
+#define NO_SPEECH 0.6
+#define ATTEMPTS 5u /* after the first */
+#define WARMER 0.2f /* temperature of each */
 
 struct recognizer {
     const struct model_file *file; /* borrowed from the engine, like the tokenizer */
     const struct tokenizer *tokenizer;
     struct t5 *t5;
-    struct vad *vad; /* NULL: the file has none */
-    int32_t end;     /* token */
+    struct vad *vad;             /* NULL: the file has none */
+    struct whisper_rules *rules; /* NULL: not Whisper */
+    int32_t end;                 /* token */
     uint32_t max_jobs, n_pages, max_tokens;
     size_t kv_bytes;
     uint8_t *kv;
     /* the engine's thread only */
     struct kv_pages *pages;
     float *row;   /* [n_vocab] */
+    float *ruled; /* [n_vocab], of Whisper: logits of what may be written */
     float *sound; /* [most samples] */
     uint32_t pages_promised;
     struct job **active; /* [max_jobs] */
@@ -56,7 +69,8 @@ struct input {              /* of a job */
     uint32_t from, n;       /* samples that are heard */
     uint32_t before, after; /* zeros around them */
     uint32_t n_frames, n_source_pages, need, max_tokens;
-    uint32_t n_tokens, n_pages; /* written, and pages taken for them */
+    uint32_t n_prefix;          /* tokens behind the start that say how to write */
+    uint32_t n_tokens, n_pages; /* those and what was written; pages taken for them */
     uint32_t *source_pages;     /* [n_source_pages], followed by the pages of the target */
     uint32_t *pages;
     int32_t *tokens;         /* [max_tokens + 1], the first is the start */
@@ -68,6 +82,12 @@ struct input {              /* of a job */
     double helped_logprob;
     double *spans; /* of speech: start and end, in seconds */
     struct buf text;
+    /* Whisper */
+    uint32_t language; /* UINT32_MAX: to be heard */
+    bool translate, repeats;
+    uint32_t attempt;
+    double no_speech;         /* its probability */
+    struct shoal_span *parts; /* of the text, one for each span */
 };
 
 uint32_t transcriber_unrepeated(const int32_t *tokens, uint32_t n)
@@ -140,6 +160,32 @@ static int find_speech(const struct recognizer *h, struct job *j, struct err *e)
     return rc;
 }
 
+/* The language that was asked for. */
+static int check_language(const struct recognizer *h, struct job *j, struct err *e)
+{
+    struct input *in = j->input;
+    const char *wanted = j->o.labels;
+    if (h->rules)
+        return whisper_rules_asked(h->rules, wanted, &in->language, &in->translate, e);
+    j->result.label = "en";
+    if (!wanted || !wanted[0] || strcmp(wanted, "en") == 0)
+        return 0;
+    return err_set(e, SHOAL_EINVAL,
+                   strchr(wanted, '>')
+                       ? "this model hears English only and does not translate ('%.20s')"
+                       : "the model does not hear the language '%.20s'; it hears: en",
+                   wanted);
+}
+
+/* As many tokens as can be said in n samples. */
+static uint32_t most_tokens(const struct recognizer *h, uint32_t n)
+{
+    const double seconds = (double)n / T5_SAMPLE_RATE;
+    const uint32_t most =
+        LEAST_TOKENS + (uint32_t)(seconds * (h->rules ? WHISPER_PER_SECOND : TOKENS_PER_SECOND));
+    return most < h->max_tokens ? most : h->max_tokens;
+}
+
 static int prepare(const void *self, struct job *j, struct err *e)
 {
     const struct recognizer *h = self;
@@ -149,6 +195,8 @@ static int prepare(const void *self, struct job *j, struct err *e)
     j->input = in;
     buf_init(&in->text, MAX_TEXT_BYTES);
     int rc = check(h, &j->o, e);
+    if (rc == 0)
+        rc = check_language(h, j, e);
     in->n = is_silent(j->o.samples, j->o.n_samples) ? 0 : j->o.n_samples;
     if (rc == 0 && in->n > 0 && h->vad && !j->o.raw)
         rc = find_speech(h, j, e);
@@ -163,15 +211,13 @@ static int prepare(const void *self, struct job *j, struct err *e)
     const uint32_t all = in->before + in->n + in->after;
     if (all >= t5_least_samples(h->t5))
         in->n_frames = t5_frames(h->t5, all);
-    const double seconds = (double)in->n / T5_SAMPLE_RATE;
-    in->max_tokens = (uint32_t)(seconds * TOKENS_PER_SECOND) + LEAST_TOKENS;
-    in->max_tokens = in->max_tokens < h->max_tokens ? in->max_tokens : h->max_tokens;
+    in->max_tokens = most_tokens(h, in->n);
     in->n_source_pages = pages_for(in->n_frames);
     in->need = in->n_source_pages + pages_for(in->max_tokens);
     if (in->need > h->n_pages)
         return err_set(e, SHOAL_ELIMIT,
                        "a sound of %.1f seconds needs %u pages of keys and values, there are %u",
-                       seconds, in->need, h->n_pages);
+                       (double)in->n / T5_SAMPLE_RATE, in->need, h->n_pages);
     in->source_pages = mem_zalloc_n(in->need, sizeof(*in->source_pages));
     in->tokens = mem_zalloc_n(in->max_tokens + 1, sizeof(*in->tokens));
     if (!in->source_pages || !in->tokens)
@@ -191,11 +237,74 @@ static void drop(struct job *j)
     mem_free(in->source_pages);
     phrases_destroy(in->phrases);
     mem_free(in->spans);
+    mem_free(in->parts);
     mem_free(in->tokens);
     mem_free(in);
 }
 
 /* ---- the tasks of a batch -------------------------------------------------------------------- */
+
+static uint32_t n_written(const struct input *in)
+{
+    return in->n_tokens - in->n_prefix;
+}
+
+/* One part of the text, [from, to) of the written tokens. */
+static void add_part(const struct recognizer *h, struct job *j, uint32_t from, uint32_t to,
+                     double start, double stop)
+{
+    struct input *in = j->input;
+    const double at = ((double)in->from - in->before) / T5_SAMPLE_RATE;
+    const double most = (double)j->o.n_samples / T5_SAMPLE_RATE;
+    const uint32_t n = j->result.n_spans, before = (uint32_t)in->text.len;
+    tokenizer_decode(h->tokenizer, &in->text, in->tokens + 1 + in->n_prefix + from, to - from, 0);
+    if (in->text.len == before)
+        return;
+    in->parts[n] = (struct shoal_span){.start = before, .end = (uint32_t)in->text.len};
+    in->spans[2 * n] = start + at > 0 ? start + at : 0;
+    in->spans[2 * n + 1] = stop + at < most ? stop + at : most;
+    j->result.n_spans = n + 1;
+    j->result.n_values = 2 * (n + 1);
+}
+
+/* Whisper's times divide the text into parts. */
+static int divide(const struct recognizer *h, struct job *j)
+{
+    struct input *in = j->input;
+    const int32_t *written = in->tokens + 1 + in->n_prefix;
+    const uint32_t n = n_written(in);
+    double start = 0;
+    uint32_t from = 0;
+    mem_free(in->spans);
+    in->spans = mem_zalloc_n(2 * ((size_t)n + 1), sizeof(*in->spans));
+    in->parts = mem_zalloc_n((size_t)n + 1, sizeof(*in->parts));
+    j->result.values = in->spans;
+    j->result.spans = in->parts;
+    j->result.n_values = 0;
+    if (!in->spans || !in->parts)
+        return SHOAL_ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        if (whisper_rules_is_time(h->rules, written[i])) {
+            const double at = WHISPER_RULES_STEP * (written[i] - h->rules->first_time);
+            add_part(h, j, from, i, start, at);
+            start = at;
+            from = i + 1;
+        }
+    add_part(h, j, from, n, start, (double)MOST_SECONDS);
+    j->result.label = h->rules->n_languages == 0             ? "en"
+                      : in->language < h->rules->n_languages ? h->rules->name[in->language]
+                                                             : NULL; /* nobody speaks */
+    return in->text.rc;
+}
+
+static int put_text(const struct recognizer *h, struct job *j)
+{
+    struct input *in = j->input;
+    if (h->rules)
+        return divide(h, j);
+    tokenizer_decode(h->tokenizer, &in->text, in->tokens + 1, in->n_tokens, 0);
+    return in->text.rc;
+}
 
 /* Ends the i-th active task; code 0: its text is the result. */
 static void end(struct recognizer *h, uint32_t i, int code)
@@ -209,11 +318,11 @@ static void end(struct recognizer *h, uint32_t i, int code)
     h->pages_promised -= in->need;
     h->active[i] = h->active[--h->n_active];
     if (code == 0) {
-        tokenizer_decode(h->tokenizer, &in->text, in->tokens + 1, in->n_tokens, 0);
-        code = in->text.rc;
+        code = put_text(h, j);
         j->result.text = buf_str(&in->text);
         j->result.text_bytes = in->text.len;
-        j->result.confidence = in->n_tokens ? (float)exp(in->logprob / in->n_tokens) : 0;
+        j->result.confidence =
+            in->text.len ? (float)exp(in->logprob / (n_written(in) ? n_written(in) : 1)) : 0;
     }
     if (code < 0)
         job_fail(j, code, err_text(code));
@@ -307,24 +416,112 @@ static bool help(struct recognizer *h, struct input *in, const float *logits, ui
     return true;
 }
 
+/* ---- Whisper ---- */
+
+/* Behind the start token: is there speech, and which language; false: nothing is forced. */
+static bool begin_text(struct recognizer *h, struct input *in, const float *logits)
+{
+    const struct kern_ops *k = t5_kernels(h->t5);
+    const struct whisper_rules *r = h->rules;
+    const float top = logits[k->argmax(logits, r->n_vocab)];
+    if (in->n_tokens == 0) {
+        const double sum = (double)k->softmax_exp(h->row, logits, r->n_vocab, top);
+        in->no_speech = r->no_speech < 0 ? 0 : (double)h->row[r->no_speech] / sum;
+        if (r->n_languages) {
+            if (in->language == UINT32_MAX)
+                in->language = whisper_rules_heard(r, logits);
+            in->tokens[1] = r->language[in->language];
+            in->tokens[2] = r->task[in->translate];
+            in->n_prefix = 2;
+        }
+    }
+    if (in->n_tokens >= in->n_prefix)
+        return false;
+    in->n_tokens++;
+    return true;
+}
+
+/* A token by its probability at the temperature of the attempt; the same for the same text. */
+static uint32_t draw(struct recognizer *h, const struct input *in, const float *logits,
+                     uint32_t likeliest)
+{
+    const uint32_t n = h->rules->n_vocab;
+    for (uint32_t i = 0; i < n; i++)
+        h->row[i] = logits[i] / (WARMER * (float)in->attempt);
+    double left = (double)t5_kernels(h->t5)->softmax_exp(h->row, h->row, n, h->row[likeliest]);
+    left *= sampler_uniform(in->attempt, in->n_tokens);
+    for (uint32_t i = 0; i < n; i++)
+        if (isfinite(logits[i]) && (left -= (double)h->row[i]) < 0)
+            return i;
+    return likeliest;
+}
+
+/* A text that is not good enough is written again; false: it is, or nobody speaks. */
+static bool again(const struct recognizer *h, struct input *in)
+{
+    const uint32_t n = n_written(in);
+    const bool unsure = n > 0 && in->logprob / n < LEAST_LOGPROB;
+    if (!h->rules)
+        return false;
+    if (unsure && in->no_speech > NO_SPEECH) {
+        in->n_tokens = in->n_prefix;
+        return false;
+    }
+    if ((!unsure && !in->repeats) || in->attempt == ATTEMPTS)
+        return false;
+    in->attempt++;
+    in->n_tokens = in->n_prefix;
+    in->logprob = 0;
+    in->repeats = in->helped = false;
+    in->place = (struct phrases_place){.n = 0};
+    return true;
+}
+
+/* ---- tokens ---- */
+
+/* Ends the text where it begins to repeat itself; times are no part of that. */
+static bool cut_repetition(const struct recognizer *h, struct input *in)
+{
+    int32_t text[TARGET_MOST];
+    uint32_t at[TARGET_MOST], n = 0;
+    for (uint32_t i = in->n_prefix + 1; i <= in->n_tokens; i++)
+        if (!h->rules || !whisper_rules_is_time(h->rules, in->tokens[i])) {
+            text[n] = in->tokens[i];
+            at[n++] = i;
+        }
+    const uint32_t kept = transcriber_unrepeated(text, n);
+    if (kept < n)
+        in->n_tokens = kept ? at[kept - 1] : in->n_prefix;
+    return kept < n;
+}
+
 /* Takes the best token; false: the text is complete. */
 static bool take_token(struct recognizer *h, struct input *in, const float *logits)
 {
     const struct kern_ops *k = t5_kernels(h->t5);
-    const uint32_t n_vocab = t5_config(h->t5)->n_vocab, likeliest = k->argmax(logits, n_vocab);
+    const uint32_t n_vocab = t5_config(h->t5)->n_vocab;
+    if (h->rules) {
+        if (begin_text(h, in, logits))
+            return true;
+        memcpy(h->ruled, logits, n_vocab * sizeof(*logits));
+        logits = h->ruled;
+        whisper_rules_apply(h->rules, k, h->ruled, in->tokens + 1 + in->n_prefix, n_written(in),
+                            (double)(in->before + in->n + in->after) / T5_SAMPLE_RATE, h->row);
+    }
+    const uint32_t likeliest = k->argmax(logits, n_vocab);
     const float top = logits[likeliest];
     const double sum = (double)k->softmax_exp(h->row, logits, n_vocab, top);
     uint32_t best = likeliest;
-    if (in->phrases && !help(h, in, logits, &best))
+    if (in->attempt)
+        best = draw(h, in, logits, likeliest);
+    else if (in->phrases && !help(h, in, logits, &best))
         return true;
     if ((int32_t)best == h->end)
         return false;
     in->logprob += (double)(logits[best] - top) - log(sum); /* as the model alone sees it */
     in->tokens[++in->n_tokens] = (int32_t)best;
-    const uint32_t kept = transcriber_unrepeated(in->tokens + 1, in->n_tokens);
-    const bool repeats = kept < in->n_tokens;
-    in->n_tokens = kept;
-    return !repeats && in->n_tokens < in->max_tokens;
+    in->repeats = cut_repetition(h, in);
+    return !in->repeats && in->n_tokens < in->max_tokens;
 }
 
 /* One token of every task. */
@@ -346,7 +543,8 @@ static void step(struct recognizer *h)
         int code = task_gave_up(h->active[i]->task, clock_ns());
         if (code == 0 && !isfinite(logits[0]))
             code = SHOAL_ENOTFINITE;
-        if (code < 0 || !take_token(h, h->active[i]->input, logits))
+        struct input *in = h->active[i]->input;
+        if (code < 0 || (!take_token(h, in, logits) && !again(h, in)))
             end(h, i, code);
     }
 }
@@ -393,10 +591,12 @@ static void close_(void *self)
     struct recognizer *h = self;
     t5_destroy(h->t5);
     vad_destroy(h->vad);
+    whisper_rules_destroy(h->rules);
     kv_pages_destroy(h->pages);
     if (h->kv)
         mem_pages_free(h->kv, h->kv_bytes);
     mem_free(h->row);
+    mem_free(h->ruled);
     mem_free(h->sound);
     mem_free(h->active);
     mem_free(h->rows);
@@ -418,6 +618,8 @@ static int check_vocabulary(struct recognizer *h, struct err *e)
     const struct t5_config *c = t5_config(h->t5);
     h->end = t->eos;
     h->max_tokens = c->n_ctx_train - 1; /* the start is one of them */
+    const uint32_t most = h->rules ? WHISPER_MOST_TOKENS : TARGET_MOST;
+    h->max_tokens = h->max_tokens < most ? h->max_tokens : most;
     if (t->n_vocab > c->n_vocab)
         return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, but the model only %u",
                        t->n_vocab, c->n_vocab);
@@ -431,11 +633,13 @@ static int reserve(struct recognizer *h, struct err *e)
     int rc = t5_engine_reserve(h->t5, h->n_pages, &h->kv, &h->kv_bytes, e);
     if (rc < 0)
         return rc;
-    h->row = mem_aligned((t5_config(h->t5)->n_vocab + 16) * sizeof(*h->row));
+    const size_t row_bytes = (t5_config(h->t5)->n_vocab + 16) * sizeof(*h->row);
+    h->row = mem_aligned(row_bytes);
+    h->ruled = h->rules ? mem_aligned(row_bytes) : NULL;
     h->sound = mem_aligned((t5_most_samples(h->t5) + 16) * sizeof(*h->sound));
     h->active = mem_zalloc_n(h->max_jobs, sizeof(*h->active));
     h->rows = mem_zalloc_n(h->max_jobs, sizeof(*h->rows));
-    if (!h->row || !h->sound || !h->active || !h->rows)
+    if (!h->row || (h->rules && !h->ruled) || !h->sound || !h->active || !h->rows)
         return err_set(e, SHOAL_ENOMEM, "out of memory for %u tasks", h->max_jobs);
     return kv_pages_create(&h->pages, h->n_pages, KERN_PAGE, e);
 }
@@ -468,6 +672,8 @@ static int load(struct recognizer *h, const char *path, struct crew *crew,
         memory_plan_pages(&h->n_pages, &need, each * (h->max_jobs > 1 ? h->max_jobs / 2 : 1), o, e);
     if (rc == 0)
         rc = t5_create(&h->t5, h->file, path, &to, e);
+    if (rc == 0 && strcmp(t5_config(h->t5)->arch, "whisper") == 0)
+        rc = whisper_rules_create(&h->rules, h->tokenizer, t5_config(h->t5)->n_vocab, e);
     if (rc == 0)
         rc = check_vocabulary(h, e);
     if (rc == 0)

@@ -23,6 +23,7 @@ enum hf_op {
                    */
     HF_ADD_ONE,   /* a norm whose weights are stored less 1 */
     HF_POSITIONS, /* without the first hf_folder.skip_positions rows */
+    HF_CONV,      /* weights of a convolution: a row has the inputs of its first tap first */
     HF_HEAD,      /* `to`, or tag.output.* in a model that labels tokens */
     HF_OUTPUT,    /* skipped when it is tied to the embedding */
 };
@@ -62,6 +63,10 @@ int hf_settings_mamba2(struct hf_folder *f, struct err *e);
 int hf_settings_granitehybrid(struct hf_folder *f, struct err *e);
 int hf_settings_qwen35(struct hf_folder *f, struct err *e);
 
+int hf_settings_whisper(struct hf_folder *f, struct err *e);
+extern const struct hf_rule hf_whisper_rules[];
+extern const struct hf_arch hf_whisper_openai; /* names of OpenAI's checkpoints, no folder */
+
 extern const struct hf_arch hf_encoders[], hf_decoders[]; /* end with model_type == NULL */
 
 /* Divisors of rotation frequencies; becomes a tensor of that name (a literal). */
@@ -98,6 +103,10 @@ SHOAL_MUST_CHECK int hf_tensor_name(const struct hf_folder *f, const char *name,
 /* Adds it to the model under that name, its rows in the order that op says. */
 SHOAL_MUST_CHECK int hf_tensor_add(struct hf_folder *f, const struct safetensors_tensor *t,
                                    enum hf_op op, const char *name, struct err *e);
+
+/* Weights [out][in][taps], as PyTorch has them, to rows [taps][in]; the new ones belong to m. */
+SHOAL_MUST_CHECK int hf_tensor_conv(struct model_file *m, struct model_file_tensor *g,
+                                    struct err *e);
 
 /* ---- files of the folder (hf_documents.c) ---- */
 

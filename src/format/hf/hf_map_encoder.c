@@ -536,5 +536,6 @@ const struct hf_arch hf_encoders[] = {
     {"deberta-v2", "deberta-v2", "deberta.", deberta_rules, usual, configure_deberta},
     {"modernbert", "modern-bert", "model.", modernbert_rules, NULL, configure_modernbert},
     {"t5", "t5", "", t5_rules, NULL, configure_t5},
+    {"whisper", "whisper", "model.", hf_whisper_rules, NULL, hf_settings_whisper},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

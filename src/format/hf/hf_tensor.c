@@ -201,6 +201,31 @@ static int change(struct hf_folder *f, struct model_file_tensor *g, float (*to)(
     return 0;
 }
 
+int hf_tensor_conv(struct model_file *m, struct model_file_tensor *g, struct err *e)
+{
+    const size_t value = quant_info(g->type)->block_bytes;
+    const uint64_t taps = g->dims[0], in = g->dims[1], rows = g->dims[2];
+    if (g->n_dims != 3 || quant_info(g->type)->block != 1)
+        return err_set(e, SHOAL_EUNSUPPORTED, "%u dimensions of %s are not those of a convolution",
+                       g->n_dims, quant_info(g->type)->name);
+    uint8_t *out = model_file_alloc(m, g->n_bytes);
+    if (!out)
+        return err_set(e, SHOAL_ENOMEM, "out of memory to reorder a tensor of %zu bytes",
+                       g->n_bytes);
+    for (uint64_t r = 0; r < rows; r++)
+        for (uint64_t t = 0; t < taps; t++)
+            for (uint64_t i = 0; i < in; i++)
+                memcpy(out + ((r * taps + t) * in + i) * value,
+                       g->data + ((r * in + i) * taps + t) * value, value);
+    g->n_dims = 2;
+    g->dims[0] = taps * in;
+    g->dims[1] = rows;
+    g->dims[2] = 1;
+    g->data = out;
+    g->in_memory = true;
+    return 0;
+}
+
 static int apply(struct hf_folder *f, struct model_file_tensor *g, enum hf_op op, struct err *e)
 {
     switch (op) {
@@ -219,6 +244,8 @@ static int apply(struct hf_folder *f, struct model_file_tensor *g, enum hf_op op
         return change(f, g, minus_exp, e);
     case HF_POSITIONS:
         return drop_rows(f, g, e);
+    case HF_CONV:
+        return hf_tensor_conv(f->file, g, e);
     default:
         return 0;
     }

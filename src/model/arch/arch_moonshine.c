@@ -27,7 +27,6 @@ static int stem_numbers(const struct model_file *file, const char *key, struct s
 
 static int read_stem(struct stem_config *s, const struct model_file *file, struct err *e)
 {
-    s->n_in = 1;
     int rc = stem_numbers(file, "moonshine.stem.kernels", s, s->kernel, e);
     if (rc == 0)
         rc = stem_numbers(file, "moonshine.stem.strides", s, s->stride, e);

@@ -5,7 +5,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <string.h>
+
+#include "audio/language.h"
 #include "audio/transcript.h"
+#include "shoal/shoal_infer.h"
 #include "wire/json_out.h"
 
 static struct transcript heard;
@@ -64,11 +68,42 @@ static void test_json(void **state)
     assert_int_equal(transcript_n(&heard), 0);
 }
 
+/* The parts of a result have times of their own; those that do not fit its text are left out. */
+static void test_parts(void **state)
+{
+    const double times[] = {0.5, 1, 1.5, 2, 2, 3};
+    const struct shoal_span spans[] = {
+        {.start = 0, .end = 4}, {.start = 4, .end = 9}, {.start = 9, .end = 99}};
+    struct shoal_result r = {.text = "One. Two.",
+                             .text_bytes = 9,
+                             .label = "de",
+                             .confidence = 0.5f,
+                             .values = times,
+                             .n_values = 6,
+                             .spans = spans,
+                             .n_spans = 3};
+    (void)state;
+    transcript_clear(&heard);
+    transcript_add_result(&heard, 10, 20, &r);
+    assert_string_equal(heard.language, "de");
+    assert_int_equal(transcript_n(&heard), 2);
+    r.n_spans = 0; /* not divided */
+    transcript_add_result(&heard, 20, 30, &r);
+    transcript_put(&heard, &out, TRANSCRIPT_SRT);
+    assert_string_equal(buf_str(&out), "1\n00:00:10,500 --> 00:00:11,000\nOne.\n\n"
+                                       "2\n00:00:11,500 --> 00:00:12,000\nTwo.\n\n"
+                                       "3\n00:00:20,500 --> 00:00:23,000\nOne. Two.\n\n");
+    assert_string_equal(language_name("de"), "german");
+    assert_string_equal(language_name("xx"), "xx");
+    assert_string_equal(language_name(""), "unknown");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "gateway/api/openai/transcriptions.h"
 
 #include "audio/audio_read.h"
+#include "audio/language.h"
 #include "base/mem.h"
 #include "flow/stages.h"
 #include "gateway/call/answer.h"
@@ -11,6 +12,7 @@
 struct transcription {
     struct answer_sink answer; /* first */
     enum transcriptions_form form;
+    bool translates;
     const struct request_input *inputs;
     struct transcript heard;
     double at; /* seconds: the end of the last window */
@@ -26,8 +28,7 @@ static struct transcription *of(struct answer_sink *a)
 static void add(struct transcription *t, uint32_t i, const struct shoal_result *r)
 {
     const double end = t->at + (double)t->inputs[i].n_samples / AUDIO_RATE;
-    transcript_add(&t->heard, t->at, end, r->values, r->n_values, r->text, r->text_bytes,
-                   r->confidence);
+    transcript_add_result(&t->heard, t->at, end, r);
     t->at = end;
 }
 
@@ -59,8 +60,8 @@ static void put_whole(struct answer_sink *a, const struct sink_done *d)
     }
     json_out_object(&j);
     if (t->form == TRANSCRIPTIONS_VERBOSE) {
-        json_out_member_str(&j, "task", "transcribe");
-        json_out_member_str(&j, "language", "english");
+        json_out_member_str(&j, "task", t->translates ? "translate" : "transcribe");
+        json_out_member_str(&j, "language", language_name(t->heard.language));
         transcript_json(&t->heard, &j);
     } else {
         json_out_member_strn(&j, "text", buf_str(&t->heard.text), t->heard.text.len);
@@ -126,12 +127,14 @@ static void start(struct call *c, struct request *r, void *ctx)
     if (!t)
         return;
     t->form = ask->form;
+    t->translates = ask->translates;
     t->inputs = r->infer.inputs;
     transcript_init(&t->heard);
+    r->infer.labels = ask->language;
     stages_run(&c->gl->flow, r, c->sink);
 }
 
-void transcriptions_create(struct call *c)
+static void hear(struct call *c, bool translates)
 {
     struct fields_error e = {{0}, {0}, NULL};
     const char *type = http_header(c->req, "content-type");
@@ -146,7 +149,7 @@ void transcriptions_create(struct call *c)
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    if (transcriptions_read(r, ask, type, body, n, c->lenient, &e) < 0) {
+    if (transcriptions_read(r, ask, type, body, n, translates, c->lenient, &e) < 0) {
         mem_free(body);
         flow_give_request(&c->gl->flow, r);
         call_fail_fields(c, &e);
@@ -157,9 +160,12 @@ void transcriptions_create(struct call *c)
                      .sound = ask->sound, .phrases = ask->prompt, .then = start, .ctx = ask});
 }
 
+void transcriptions_create(struct call *c)
+{
+    hear(c, false);
+}
+
 void transcriptions_translate(struct call *c)
 {
-    call_fail(c, 404, NULL, NULL, "unsupported_endpoint",
-              "translation of speech is not supported: no model here hears one language and writes "
-              "another; /v1/audio/transcriptions writes what was said");
+    hear(c, true);
 }

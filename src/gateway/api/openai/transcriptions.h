@@ -1,4 +1,5 @@
-/* transcriptions.h - OpenAI's /v1/audio/transcriptions: a form with a sound in, its words out.
+/* transcriptions.h - OpenAI's /v1/audio/transcriptions: a form with a sound in, its words out; and
+ * /v1/audio/translations: its words in English.
  *
  * gateway/api/sound.h decodes it.
  *
@@ -23,18 +24,19 @@ enum transcriptions_form {
 
 struct transcriptions_ask { /* what the form says; texts point into the body */
     enum transcriptions_form form;
-    bool stream;
-    const char *model;  /* in the request's arena; NULL: the default */
-    const char *prompt; /* there too; NULL: none */
+    bool stream, translates;
+    const char *model;    /* in the request's arena; NULL: the default */
+    const char *prompt;   /* there too; NULL: none */
+    const char *language; /* there too, as shoal_infer_opts.labels; NULL: as it is heard */
     struct str sound;
 };
 
 /* The form into an empty request, without its sound.  lenient: unknown fields are skipped. */
 SHOAL_MUST_CHECK int transcriptions_read(struct request *r, struct transcriptions_ask *ask,
-                                         const char *type, const char *body, size_t n, bool lenient,
-                                         struct fields_error *e);
+                                         const char *type, const char *body, size_t n,
+                                         bool translates, bool lenient, struct fields_error *e);
 /* Handlers. */
 void transcriptions_create(struct call *c);
-void transcriptions_translate(struct call *c); /* refused: no included model translates */
+void transcriptions_translate(struct call *c);
 
 #endif

@@ -27,6 +27,20 @@ static int read_form(struct transcriptions_ask *ask, struct str v, struct fields
                        "response_format must be json, verbose_json, text, srt or vtt");
 }
 
+/* "de", or as names of languages and places go, "de-AT"; the model says which it hears. */
+static int read_language(struct request *r, struct transcriptions_ask *ask, struct str v,
+                         struct fields_error *e)
+{
+    size_t n = 0;
+    while (n < v.n && v.p[n] >= 'a' && v.p[n] <= 'z')
+        n++;
+    if (v.n > 0 && (n < 2 || n > 3 || (n < v.n && v.p[n] != '-' && v.p[n] != '_')))
+        return fields_fail(e, "language", "invalid_value",
+                           "language must be a code of two or three small letters, such as en");
+    ask->language = n ? request_copy(r, v.p, n) : NULL;
+    return 0;
+}
+
 /* One field of the form. */
 static int read_field(struct request *r, struct transcriptions_ask *ask, const char *name,
                       struct str v, bool lenient, struct fields_error *e)
@@ -50,11 +64,8 @@ static int read_field(struct request *r, struct transcriptions_ask *ask, const c
         return is(v, "auto") || lenient ? 0
                                         : fields_fail(e, name, "unsupported_parameter",
                                                       "chunking_strategy can only be auto");
-    if (strcmp(name, "language") == 0)
-        return v.n == 0 || is(v, "en") || lenient
-                   ? 0
-                   : fields_fail(e, name, "unsupported_parameter",
-                                 "language can only be en: the models here hear English");
+    if (strcmp(name, "language") == 0 && !ask->translates)
+        return read_language(r, ask, v, e);
     if (strcmp(name, "temperature") == 0)
         return is(v, "0") || is(v, "0.0") || lenient
                    ? 0
@@ -76,13 +87,16 @@ static int read_field(struct request *r, struct transcriptions_ask *ask, const c
 }
 
 int transcriptions_read(struct request *r, struct transcriptions_ask *ask, const char *type,
-                        const char *body, size_t n, bool lenient, struct fields_error *e)
+                        const char *body, size_t n, bool translates, bool lenient,
+                        struct fields_error *e)
 {
     struct multipart_part part;
     struct multipart m;
     struct err why = {0};
     int rc = multipart_open(&m, type, body, n, &why);
-    *ask = (struct transcriptions_ask){.form = TRANSCRIPTIONS_JSON};
+    *ask = (struct transcriptions_ask){.form = TRANSCRIPTIONS_JSON,
+                                       .translates = translates,
+                                       .language = translates ? ">en" : NULL};
     while (rc == 0 && (rc = multipart_next(&m, &part, &why)) > 0) {
         const char *name = request_copy_utf8(r, part.name.p, part.name.n, NULL);
         if (strcmp(name, "file") == 0) {

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "flow/pool.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "host/prometheus.h"
 #include "trace/trace_ring.h"
 #include "trace/trace_votes.h"

@@ -5,7 +5,7 @@
 #ifndef SHOAL_GATEWAY_API_OWN_API_FEEDBACK_H
 #define SHOAL_GATEWAY_API_OWN_API_FEEDBACK_H
 
-#include "gateway/fields.h"
+#include "gateway/call/fields.h"
 
 struct buf;
 struct call;

@@ -4,7 +4,7 @@
 #include "base/log_recent.h"
 #include "config/config_scrub.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
+#include "gateway/call/call.h"
 #include "privacy/scrub.h"
 #include "shoal/shoal_version.h"
 #include "wire/json_out.h"
