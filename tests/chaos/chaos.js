@@ -23,6 +23,7 @@ const seconds = Number(process.argv[4] || 20), seed = Number(process.argv[5] || 
 const logs = process.env.LOGS; // a folder for the logs of the members
 const cross = process.env.CROSS && path.resolve(process.env.CROSS);
 const nStreams = 32, nShorts = 4, probeMs = 250, shown = 10;
+const pauseMs = 2000; // longer ones are listed
 const returnMs = 30000, restoreMs = 120000; // all nodes get requests again; the desired state is back
 
 const counts = { good: 0, lost: 0, repeated: 0, different: 0 };
@@ -79,7 +80,7 @@ async function worker(site, list, number, goes) {
             if (verdict === 'good')
                 answered(got.node, asked);
             if (request.body.stream)
-                pauses.push({ ms: Math.max(0, ...got.gaps), who: `${gateway.name} ${got.id}` });
+                pauses.push({ ...got.pause, who: `${gateway.name} ${got.id}` });
             if (verdict !== 'good')
                 complain(`${verdict} at ${gateway.name} ${got.id}: ${request.path} ${JSON.stringify(request.body)}\n  got      ` +
                     `${JSON.stringify(answer)}\n  expected ${JSON.stringify(request.want)}`);
@@ -147,6 +148,15 @@ async function stateReturns(site, before) {
         `${((performance.now() - from) / 1000).toFixed(1)} s after the last fault`);
 }
 
+// What the longest pauses were: the faults that went on meanwhile.
+function reportPauses(times) {
+    const at = (ms) => ((ms - began) / 1000).toFixed(1);
+    for (const p of pauses.filter((x) => x.ms > pauseMs).slice(-shown).reverse())
+        console.log(`  ${(p.ms / 1000).toFixed(1)} s from ${at(p.from)} s on, ${p.who}: ` +
+            times.filter((f) => f.from < p.from + p.ms && !(f.to < p.from)).map((f) => `${f.event} ${f.who} ${at(f.from)}-${at(f.to)}`).join(', '));
+    console.log(`${pauses.filter((x) => x.ms > pauseMs).length} of ${pauses.length} streams paused for more than ${pauseMs / 1000} s`);
+}
+
 const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
 
 function reportSeconds() {
@@ -160,7 +170,7 @@ function reportSeconds() {
 
 const total = async (site, name) => (await Promise.all(site.gateways.map((g) => chaos.figure(g, name)))).reduce((a, b) => a + b, 0);
 
-function report(done, figures) {
+function report({ done, times }, figures) {
     for (const [event, nodes] of Object.entries(done).toSorted())
         console.log(`${event}: ${Object.entries(nodes).toSorted().map(([n, times]) => `${n} ${times}`).join(', ')}`);
     console.log(`moved in mid-stream ${figures.moved}, begun again ${figures.retried}, given up ${figures.given_up}`);
@@ -168,6 +178,7 @@ function report(done, figures) {
     pauses.sort((a, b) => a.ms - b.ms);
     console.log(`longest pause of a stream: p50 ${quantile(pauses, 0.5)?.ms.toFixed(0)} ms, p99 ${quantile(pauses, 0.99)?.ms.toFixed(0)} ms, ` +
         `most ${pauses.at(-1)?.ms.toFixed(0)} ms (${pauses.at(-1)?.who})`);
+    reportPauses(times);
     returns.sort((a, b) => a.ms - b.ms);
     console.log(`from a node's recovery to its next answer: p50 ${quantile(returns, 0.5)?.ms.toFixed(0)} ms, most ` +
         `${returns.at(-1)?.ms.toFixed(0)} ms (${returns.at(-1)?.node})`);
@@ -193,7 +204,7 @@ function report(done, figures) {
     const work = [...Array.from({ length: nStreams }, (_, i) => worker(site, streams, i, goes)),
         ...Array.from({ length: nShorts }, (_, i) => worker(site, shorts, i, goes)),
         ...site.gateways.map((g) => probe(g, goes)), admins.change(goes), admins.change(goes), admins.read(goes)];
-    const done = await disturb(site, seed, seconds * 1000, (node) => { healedAt[node.name] = performance.now(); });
+    const faults = await disturb(site, seed, seconds * 1000, (node) => { healedAt[node.name] = performance.now(); });
     await trafficReturns(site);
     on = false;
     await Promise.all(work);
@@ -206,7 +217,7 @@ function report(done, figures) {
         fs.writeFileSync(path.join(logs, `${m.name}.log`), m.log);
     t.check(figures.given_up === 0, `${figures.given_up} streams were given up`);
     t.check(counts.good > 0, 'no request was answered');
-    report(done, figures);
+    report(faults, figures);
     console.log(admins.judge(complain));
     process.exit(bad || t.failures() ? 1 : 0);
 })().catch(t.abandon);
