@@ -479,7 +479,10 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     }
     k->current ^= 1;
     k->state = s;
-    silence_heard(&k->silence, clock_ns());
+    if (k->has_state && !k->lost)
+        silence_heard(&k->silence, clock_ns());
+    else
+        silence_begin(&k->silence, clock_ns());
     k->told_calls = k->n_calls;
     keep_prefixes(k, &s);
     if (s.name[0])
@@ -586,7 +589,7 @@ static void on_tick(struct executor_timer *t)
     uint64_t now = clock_ns();
     if (!k->watching && now >= k->retry_ns)
         start_watch(k);
-    if (k->has_state && !k->lost && silence_look(&k->silence, now) > k->silent_ns) {
+    if (k->has_state && !k->lost && silence_is_long(&k->silence, now, k->silent_ns)) {
         static const char why[] = "it is silent";
         say_lost(k, why);
         drop_calls(k, why);

@@ -5,7 +5,7 @@
 // A client whose gateway is lost asks another one; what it had until then must be the beginning of the answer.  In the
 // end every node must get requests again, and the desired state must be as it was, however often NATS lost it.  What
 // administrators changed meanwhile must be linearizable (chaos_admin.js).
-// Usage: chaos.js SHOAL CHAOS_PROXY [SECONDS [SEED]]     LOGS=DIR: keeps the logs of the members there
+// Usage: chaos.js SHOAL CHAOS_PROXY [SECONDS [SEED]]     LOGS=DIR: keeps the logs of the members and the times of the faults there
 //        CROSS=PROGRAM: the third node, of another architecture (tools/build-cross)
 //        NETNS=1: every member in a network namespace of its own, whose cable can be pulled (chaos_net.js)
 'use strict';
@@ -24,8 +24,36 @@ const logs = process.env.LOGS; // a folder for the logs of the members
 const cross = process.env.CROSS && path.resolve(process.env.CROSS);
 const nStreams = 32, nShorts = 4, probeMs = 250, shown = 10;
 const pauseMs = 2000; // longer ones are listed
+const stillMs = 100; // this process hears nothing meanwhile
 const returnMs = 30000, restoreMs = 120000; // all nodes get requests again; the desired state is back
 
+// What this process did not see because it stood still itself is no pause of a stream.
+class Still {
+    constructor() {
+        this.times = [];
+        let last = performance.now();
+        this.timer = setInterval(() => {
+            const now = performance.now();
+            if (now - last > stillMs)
+                this.times.push({ from: last, to: now });
+            last = now;
+        }, stillMs / 5);
+        this.timer.unref();
+    }
+
+    // The length of a pause without these times.
+    without({ from, ms }) {
+        const within = (t) => Math.max(0, Math.min(t.to, from + ms) - Math.max(t.from, from));
+        return ms - this.times.reduce((sum, t) => sum + within(t), 0);
+    }
+
+    toString() {
+        const all = this.times.map((t) => t.to - t.from);
+        return `${(all.reduce((a, b) => a + b, 0) / 1000).toFixed(1)} s, at most ${Math.max(0, ...all).toFixed(0)} ms`;
+    }
+}
+
+const still = new Still();
 const counts = { good: 0, lost: 0, repeated: 0, different: 0 };
 const pauses = [], returns = [];
 const bySecond = []; // { asked, good } of each second of the run
@@ -80,7 +108,7 @@ async function worker(site, list, number, goes) {
             if (verdict === 'good')
                 answered(got.node, asked);
             if (request.body.stream)
-                pauses.push({ ...got.pause, who: `${gateway.name} ${got.id}` });
+                pauses.push({ ...got.pause, ms: still.without(got.pause), who: `${gateway.name} ${got.id}` });
             if (verdict !== 'good')
                 complain(`${verdict} at ${gateway.name} ${got.id}: ${request.path} ${JSON.stringify(request.body)}\n  got      ` +
                     `${JSON.stringify(answer)}\n  expected ${JSON.stringify(request.want)}`);
@@ -148,13 +176,17 @@ async function stateReturns(site, before) {
         `${((performance.now() - from) / 1000).toFixed(1)} s after the last fault`);
 }
 
+// As in the logs of the members.
+const clock = (ms) => new Date(performance.timeOrigin + ms).toISOString();
+
 // What the longest pauses were: the faults that went on meanwhile.
 function reportPauses(times) {
     const at = (ms) => ((ms - began) / 1000).toFixed(1);
     for (const p of pauses.filter((x) => x.ms > pauseMs).slice(-shown).reverse())
         console.log(`  ${(p.ms / 1000).toFixed(1)} s from ${at(p.from)} s on, ${p.who}: ` +
             times.filter((f) => f.from < p.from + p.ms && !(f.to < p.from)).map((f) => `${f.event} ${f.who} ${at(f.from)}-${at(f.to)}`).join(', '));
-    console.log(`${pauses.filter((x) => x.ms > pauseMs).length} of ${pauses.length} streams paused for more than ${pauseMs / 1000} s`);
+    console.log(`${pauses.filter((x) => x.ms > pauseMs).length} of ${pauses.length} streams paused for more than ${pauseMs / 1000} s; ` +
+        `the clients themselves stood still for ${still}, which does not count`);
 }
 
 const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
@@ -215,6 +247,8 @@ function report({ done, times }, figures) {
         complain(how);
     for (const m of logs ? [...site.gateways, ...site.nodes] : [])
         fs.writeFileSync(path.join(logs, `${m.name}.log`), m.log);
+    if (logs)
+        fs.writeFileSync(path.join(logs, 'faults.log'), faults.times.map((f) => `${clock(f.from)} to ${clock(f.to)}: ${f.event} ${f.who}\n`).join(''));
     t.check(figures.given_up === 0, `${figures.given_up} streams were given up`);
     t.check(counts.good > 0, 'no request was answered');
     report(faults, figures);

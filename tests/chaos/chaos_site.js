@@ -195,7 +195,7 @@ async function wipe(site, ms) {
     await Promise.all(site.nats.map((server) => server.ended));
     for (const server of site.nats) {
         const conf = fs.readFileSync(path.join(server.dir, 'nats.conf'), 'utf8');
-        fs.rmSync(path.resolve(server.dir, conf.match(/store_dir: *"?([^"\s]+)/)[1]), { recursive: true, force: true });
+        await fs.promises.rm(path.resolve(server.dir, conf.match(/store_dir: *"?([^"\s]+)/)[1]), { recursive: true, force: true });
     }
     await t.sleep(ms);
     for (const server of site.nats)

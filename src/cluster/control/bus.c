@@ -646,6 +646,19 @@ void bus_unsubscribe(struct bus_sub *s) /* freed with the bus: messages may stil
     pthread_mutex_unlock(&s->bus->connection_lock);
 }
 
+bool bus_nobody_listens(struct bus *b, const char *tail, uint32_t ms)
+{
+    char subject[BUS_MAX_SUBJECT];
+    natsMsg *reply = NULL;
+    struct err e = {0};
+    if (bus_subject(b, subject, tail, &e) < 0)
+        return false;
+    const natsStatus s =
+        natsConnection_RequestString(&reply, bus_connection(b), subject, "", (int64_t)ms);
+    natsMsg_Destroy(reply);
+    return s == NATS_NO_RESPONDERS;
+}
+
 int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n, struct err *e)
 {
     char subject[BUS_MAX_SUBJECT];
