@@ -52,6 +52,12 @@ function ask(agent, url, seed) {
   });
 }
 
+// Processor time so far, in seconds.
+function cpu(pid) {
+  const words = fs.readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ");
+  return (Number(words[11]) + Number(words[12])) / 100; // in hundredths on Linux
+}
+
 let seed = 0;
 
 // Tokens per second, until the last answer of those that were asked for in time.
@@ -77,10 +83,12 @@ async function load(url, seconds) {
   const nodes = [await openNode(dir, FIRST), await openNode(dir, SECOND)];
   const one = await openGateway(nodes.slice(0, 1)), two = await openGateway(nodes), busy = os.loadavg()[0];
   for (const g of [one, two]) await load(g.url, 1); // loads the model, and measures the nodes
-  const rates = { one: [], two: [] }, shares = [];
+  const rates = { one: [], two: [] }, shares = [], used = { one: [0, 0, 0, 0], two: [0, 0, 0, 0] };
+  const pids = (side) => [...nodes.map((n) => n.proc.pid), (side === "one" ? one : two).proc.pid, process.pid]; // taskset becomes the program
   for (let i = 0; i < ROUNDS; i++)
     for (const side of i % 2 ? ["two", "one"] : ["one", "two"]) {
-      const r = await load((side === "one" ? one : two).url, SECONDS);
+      const before = pids(side).map(cpu), r = await load((side === "one" ? one : two).url, SECONDS);
+      pids(side).forEach((pid, k) => { used[side][k] += cpu(pid) - before[k]; });
       rates[side].push(r.rate);
       if (side === "two") shares.push(r.by);
     }
@@ -89,8 +97,10 @@ async function load(url, seconds) {
   const rows = [{ ...base, name: "one node", ours: median(rates.one), unit: "tokens/s", ours_spread: spread(rates.one) },
     { ...base, name: "two nodes", ours: median(rates.two), unit: "tokens/s", ours_spread: spread(rates.two), answers_by_node: shares },
     { ...base, name: "two nodes, times one", ours: median(ratios), unit: "x", target: `>= ${WANTED}`, met: median(ratios) >= WANTED,
-      ours_best: Math.max(...ratios), ours_spread: spread(ratios), load_before: busy }];
+      ours_best: Math.max(...ratios), ours_spread: spread(ratios), load_before: busy, cpu_one: used.one, cpu_two: used.two }];
   printTable(rows);
+  for (const side of ["one", "two"])
+    console.log(`processor time with ${side}: first node, second node, gateway, clients: ${used[side].map((s) => `${s.toFixed(1)} s`).join(", ")}`);
   console.log(`load of the machine before: ${busy.toFixed(1)}; rounds: ${ratios.map((r) => r.toFixed(2)).join(" ")}`);
   writeRows("second", rows, { peer: "none", time: "until the client has the whole answer" });
 })().catch((e) => {

@@ -40,10 +40,10 @@ async function fitting(url) {
     return 2 * Math.round(Math.min(200, Math.max(leastTokens, 20 * 500 / (performance.now() - from))) / 2);
 }
 
-// One request: { status, text, pause: the longest between two events (ms, and when it began), error }.
+// One request: { status, text, gaps: [{ from, ms }] between events, error }.
 function ask(url, request) {
     return new Promise((done) => {
-        const got = { status: 0, text: '', pause: { ms: 0, from: 0 }, error: null };
+        const got = { status: 0, text: '', gaps: [], error: null };
         const body = JSON.stringify(request.body);
         let last = 0;
         const over = (error) => {
@@ -60,8 +60,8 @@ function ask(url, request) {
             res.on('data', (d) => {
                 const now = performance.now();
                 timer.refresh();
-                if (last && now - last > got.pause.ms)
-                    got.pause = { ms: now - last, from: last };
+                if (last)
+                    got.gaps.push({ from: last, ms: now - last });
                 last = now;
                 got.text += d;
             });

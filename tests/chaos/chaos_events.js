@@ -167,9 +167,12 @@ const gatewayEvents = {
         await restartGateway(site, gateway);
     },
     async gatewayStopped(site, gateway, r) {
+        const stop = { from: performance.now(), to: Infinity };
+        gateway.stops.push(stop);
         gateway.signal('SIGSTOP');
         await t.sleep(r.between(100, 3000));
         gateway.signal('SIGCONT');
+        stop.to = performance.now();
     },
 };
 

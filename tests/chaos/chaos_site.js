@@ -142,7 +142,7 @@ async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3,
         const way = i === 0 ? site.nodes.flatMap((n) => ['--node', `${hub}:${n.ports[0]}`]) : nats.join;
         const { prefix, address } = await place(name);
         const gateway = new c.Member(shoal, 'gateway', name, ['--listen', `${address}:0`, '--threads', '1', ...way, ...tls(name)]);
-        Object.assign(gateway, { prefix, losses: 0, away: false });
+        Object.assign(gateway, { prefix, losses: 0, stops: [], away: false });
         site.gateways.push(await gateway.start());
         gateway.args[gateway.args.indexOf(`${address}:0`)] = new URL(gateway.url).host; // where its clients look for it again
     }
