@@ -6,6 +6,7 @@
 // end every node must get requests again, and the desired state must be as it was, however often NATS lost it.  What
 // administrators changed meanwhile must be linearizable (chaos_admin.js).
 // Usage: chaos.js SHOAL CHAOS_PROXY [SECONDS [SEED]]     LOGS=DIR: keeps the logs of the members and the times of the faults there
+//        PAUSE_MS=N: fails if the p99 of the longest pauses is above that
 //        CROSS=PROGRAM: the third node, of another architecture (tools/build-cross)
 //        NETNS=1: every member in a network namespace of its own, whose cable can be pulled (chaos_net.js)
 'use strict';
@@ -23,8 +24,8 @@ const seconds = Number(process.argv[4] || 20), seed = Number(process.argv[5] || 
 const logs = process.env.LOGS; // a folder for the logs of the members
 const cross = process.env.CROSS && path.resolve(process.env.CROSS);
 const nStreams = 32, nShorts = 4, probeMs = 250, shown = 10;
-const pauseMs = 2000; // longer ones are listed; the p99 must be below
-const overloaded = 0.02; // part of the time that the clients stand still themselves: then the machine decides, not the shoal
+const pauseMs = Number(process.env.PAUSE_MS || 2000); // longer ones are listed
+const overloaded = 0.1; // part of the time that the clients stand still themselves: then the machine decides, not the shoal
 const stillMs = 100; // this process hears nothing meanwhile
 const returnMs = 30000, restoreMs = 120000; // all nodes get requests again; the desired state is back
 
@@ -205,8 +206,8 @@ function reportPauses(times) {
     console.log(`${pauses.filter((x) => x.ms > pauseMs).length} of ${pauses.length} streams paused for more than ${pauseMs / 1000} s`);
     const share = still.share(began), p99 = quantile(pauses, 0.99)?.ms;
     console.log(`the clients themselves stood still for ${(100 * share).toFixed(0)} % of the time`);
-    if (share > overloaded)
-        console.log('this machine is overloaded: pauses are not judged');
+    if (!process.env.PAUSE_MS || share > overloaded)
+        console.log(`pauses are not judged${share > overloaded ? ': this machine is overloaded' : ''}`);
     else if (p99 > pauseMs)
         complain(`the p99 of the longest pauses is ${p99.toFixed(0)} ms, above ${pauseMs} ms`);
 }
