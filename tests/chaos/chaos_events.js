@@ -236,7 +236,7 @@ async function disturb(site, seed, ms, on_healed = () => {}) {
     const healed = async (node, run, over) => {
         await run;
         while (await ready(site) < site.nodes.length - busy.size + 1)
-            await t.sleep(20);
+            await t.sleep(100); // the figures of a gateway cost it something
         busy.delete(node);
         over();
         on_healed(node);
