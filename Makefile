@@ -103,7 +103,7 @@ chaos: configure ## kill nodes and break the network under 32 streams; no token 
 	@tools/install-deps test
 	@cmake --build build --target shoal chaos_proxy
 	@$(if $(CROSS),tools/build-cross build-cross)
-	@$(if $(CROSS),CROSS=build-cross/run) NETNS=$(NETNS) node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
+	@$(if $(CROSS),CROSS=build-cross/run,PAUSE_MS=2000) NETNS=$(NETNS) node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
 
 nightly: ## mixed load, chaos and elections under AddressSanitizer, then two hours of load on the release build
 	@tools/install-deps test

@@ -55,13 +55,21 @@ static double busy(const struct node_model *m, const struct choose_view *v)
     return (double)(v->calls + others) / node_model_replicas(m);
 }
 
+/* Its figures are those of the load that it told: by how much requests that it has not told yet, or
+ * that are gone since, change them. */
+static double since_told(const struct node_model *m, const struct choose_view *v)
+{
+    return (1 + busy(m, v)) / (1 + (double)m->in_flight / node_model_replicas(m));
+}
+
 /* Rough time that a request would take there: its cost times the requests that share the machine.
- */
+ * An idle node among busy ones would get all requests of a moment if those that it has not told
+ * yet did not count in its cost, as they will. */
 static double price(const struct node_model *m, const struct choose_view *v)
 {
     double token = m->token_ns > 0 ? m->token_ns : UNKNOWN_TOKEN_NS;
     double loading = m->state == REGISTRY_READY ? 1 : 8; /* it has to be loaded first */
-    return token * (1 + busy(m, v)) * loading * v->slowness;
+    return token * since_told(m, v) * (1 + busy(m, v)) * loading * v->slowness;
 }
 
 /* Expected time of a generation: queue, the part of the prompt that the node has not read before,
@@ -77,22 +85,21 @@ static double total(const struct node_model *m, const struct request *r,
     if (g->max_tokens > 0 && g->max_tokens < tokens)
         tokens = g->max_tokens;
     return (m->queue_ns + m->prefill_ns * prompt + m->token_ns * tokens) * v->slowness *
-           (1 + busy(m, v)) / (1 + (double)m->in_flight / node_model_replicas(m));
+           since_told(m, v);
 }
 
-/* Upper bound of the expected time to the next piece of the answer; 0: unknown.  begun: the first
- * piece has come. */
+/* Expected time to the next piece of the answer; 0: unknown.  begun: the first piece has come. */
 static uint64_t expected(const struct node_model *m, const struct request *r,
                          const struct choose_view *v, bool begun)
 {
-    const double tokens = (double)r->input_bytes; /* a token is a byte at least */
-    double ns = begun ? 0 : m->prefill_ns * tokens;
+    const double tokens = (double)r->input_bytes / REQUEST_TOKEN_BYTES;
+    double ns = begun ? 0 : m->queue_ns + m->prefill_ns * tokens;
     if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
         r->kind == REQUEST_TOKENS || m->state != REGISTRY_READY)
         return 0;
     if (r->kind == REQUEST_INFER)
         ns += m->token_ns * (r->infer.max_tokens ? r->infer.max_tokens : tokens);
-    ns = (ns + m->token_ns) * (1 + busy(m, v));
+    ns = (ns + m->token_ns) * since_told(m, v);
     return ns < MAX_EXPECTED_NS ? (uint64_t)ns : (uint64_t)MAX_EXPECTED_NS;
 }
 

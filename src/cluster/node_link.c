@@ -16,6 +16,7 @@
 #include "cluster/trust/cert.h"
 #include "cluster/messages/event_feed.h"
 #include "cluster/messages/request_pb.h"
+#include "cluster/silence.h"
 #include "cluster/trust/roles.h"
 #include "flow/flow.h"
 #include "net/grpc_frame.h"
@@ -70,7 +71,8 @@ struct node_link {
     struct http_call watch;
     struct buf watch_in;
     bool watching, settled, lost; /* lost: silent or disconnected since it was heard */
-    uint64_t heard_ns, retry_ns;
+    struct silence silence;
+    uint64_t retry_ns;
     uint32_t n_tries; /* connections that failed, one after the other */
     struct executor_timer tick;
     struct arena arenas[2]; /* for the current state and the next one */
@@ -479,7 +481,10 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     }
     k->current ^= 1;
     k->state = s;
-    k->heard_ns = clock_ns();
+    if (k->has_state && !k->lost)
+        silence_heard(&k->silence, clock_ns());
+    else
+        silence_begin(&k->silence, clock_ns());
     if (s.health.clock_ms > 0)
         clock_offset_add(&k->clock, s.health.clock_ms, clock_unix_ms());
     k->told_calls = k->n_calls;
@@ -589,7 +594,7 @@ static void on_tick(struct executor_timer *t)
     uint64_t now = clock_ns();
     if (!k->watching && now >= k->retry_ns)
         start_watch(k);
-    if (k->has_state && !k->lost && now - k->heard_ns > k->silent_ns) {
+    if (k->has_state && !k->lost && silence_is_long(&k->silence, now, k->silent_ns)) {
         static const char why[] = "it is silent";
         say_lost(k, why);
         drop_calls(k, why);

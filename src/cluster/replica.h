@@ -58,7 +58,7 @@ struct replica_query {
     /* Set by find if it chose one of several versions: [SHA256_BYTES], valid until the next event
      * of the loop. */
     const uint8_t **chosen;
-    /* Set by find: upper bound of the expected time to the next piece of the answer; unchanged if
+    /* Set by find: the expected time to the next piece of the answer; unchanged if
      * unknown. May be NULL. */
     uint64_t *expect_ns;
     uint64_t *token_ns; /* the same, once the first piece has come; NULL: not wanted */

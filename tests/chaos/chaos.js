@@ -5,7 +5,8 @@
 // A client whose gateway is lost asks another one; what it had until then must be the beginning of the answer.  In the
 // end every node must get requests again, and the desired state must be as it was, however often NATS lost it.  What
 // administrators changed meanwhile must be linearizable (chaos_admin.js).
-// Usage: chaos.js SHOAL CHAOS_PROXY [SECONDS [SEED]]     LOGS=DIR: keeps the logs of the members there
+// Usage: chaos.js SHOAL CHAOS_PROXY [SECONDS [SEED]]     LOGS=DIR: keeps the logs of the members and the times of the faults there
+//        PAUSE_MS=N: fails if the p99 of the longest pauses is above that
 //        CROSS=PROGRAM: the third node, of another architecture (tools/build-cross)
 //        NETNS=1: every member in a network namespace of its own, whose cable can be pulled (chaos_net.js)
 'use strict';
@@ -23,8 +24,54 @@ const seconds = Number(process.argv[4] || 20), seed = Number(process.argv[5] || 
 const logs = process.env.LOGS; // a folder for the logs of the members
 const cross = process.env.CROSS && path.resolve(process.env.CROSS);
 const nStreams = 32, nShorts = 4, probeMs = 250, shown = 10;
+const pauseMs = Number(process.env.PAUSE_MS || 2000); // longer ones are listed
+const overloaded = 0.1; // part of the time that the clients stand still themselves: then the machine decides, not the shoal
+const stillMs = 100; // this process hears nothing meanwhile
 const returnMs = 30000, restoreMs = 120000; // all nodes get requests again; the desired state is back
 
+// What this process did not see because it stood still itself is no pause of a stream; nor is the time for which its gateway was
+// stopped, since nobody else has the stream.
+class Still {
+    constructor() {
+        this.times = [];
+        let last = performance.now();
+        this.timer = setInterval(() => {
+            const now = performance.now();
+            if (now - last > stillMs)
+                this.times.push({ from: last, to: now });
+            last = now;
+        }, stillMs / 5);
+        this.timer.unref();
+    }
+
+    // The part of the time since then that this process stood still.
+    share(since) {
+        return 1 - without({ from: since, ms: performance.now() - since }, this.times) / (performance.now() - since);
+    }
+}
+
+// The length of a pause without the times that are not the shoal's.
+function without({ from, ms }, times) {
+    let left = ms, at = from;
+    for (const t of times.filter((x) => x.to > from && x.from < from + ms).toSorted((a, b) => a.from - b.from)) {
+        const begin = Math.max(at, t.from), end = Math.min(from + ms, t.to);
+        left -= Math.max(0, end - begin);
+        at = Math.max(at, end);
+    }
+    return left;
+}
+
+function longest(gaps, times) {
+    let most = { from: 0, ms: 0 };
+    for (const gap of gaps) {
+        const ms = gap.ms > most.ms ? without(gap, times) : 0;
+        if (ms > most.ms)
+            most = { from: gap.from, ms };
+    }
+    return most;
+}
+
+const still = new Still();
 const counts = { good: 0, lost: 0, repeated: 0, different: 0 };
 const pauses = [], returns = [];
 const bySecond = []; // { asked, good } of each second of the run
@@ -79,7 +126,7 @@ async function worker(site, list, number, goes) {
             if (verdict === 'good')
                 answered(got.node, asked);
             if (request.body.stream)
-                pauses.push({ ms: Math.max(0, ...got.gaps), who: `${gateway.name} ${got.id}` });
+                pauses.push({ ...longest(got.gaps, [...still.times, ...gateway.stops]), who: `${gateway.name} ${got.id}` });
             if (verdict !== 'good')
                 complain(`${verdict} at ${gateway.name} ${got.id}: ${request.path} ${JSON.stringify(request.body)}\n  got      ` +
                     `${JSON.stringify(answer)}\n  expected ${JSON.stringify(request.want)}`);
@@ -147,6 +194,24 @@ async function stateReturns(site, before) {
         `${((performance.now() - from) / 1000).toFixed(1)} s after the last fault`);
 }
 
+// As in the logs of the members.
+const clock = (ms) => new Date(performance.timeOrigin + ms).toISOString();
+
+// What the longest pauses were: the faults that went on meanwhile.
+function reportPauses(times) {
+    const at = (ms) => ((ms - began) / 1000).toFixed(1);
+    for (const p of pauses.filter((x) => x.ms > pauseMs).slice(-shown).reverse())
+        console.log(`  ${(p.ms / 1000).toFixed(1)} s from ${at(p.from)} s on, ${p.who}: ` +
+            times.filter((f) => f.from < p.from + p.ms && !(f.to < p.from)).map((f) => `${f.event} ${f.who} ${at(f.from)}-${at(f.to)}`).join(', '));
+    console.log(`${pauses.filter((x) => x.ms > pauseMs).length} of ${pauses.length} streams paused for more than ${pauseMs / 1000} s`);
+    const share = still.share(began), p99 = quantile(pauses, 0.99)?.ms;
+    console.log(`the clients themselves stood still for ${(100 * share).toFixed(0)} % of the time`);
+    if (!process.env.PAUSE_MS || share > overloaded)
+        console.log(`pauses are not judged${share > overloaded ? ': this machine is overloaded' : ''}`);
+    else if (p99 > pauseMs)
+        complain(`the p99 of the longest pauses is ${p99.toFixed(0)} ms, above ${pauseMs} ms`);
+}
+
 const quantile = (sorted, q) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))];
 
 function reportSeconds() {
@@ -160,7 +225,7 @@ function reportSeconds() {
 
 const total = async (site, name) => (await Promise.all(site.gateways.map((g) => chaos.figure(g, name)))).reduce((a, b) => a + b, 0);
 
-function report(done, figures) {
+function report({ done, times }, figures) {
     for (const [event, nodes] of Object.entries(done).toSorted())
         console.log(`${event}: ${Object.entries(nodes).toSorted().map(([n, times]) => `${n} ${times}`).join(', ')}`);
     console.log(`moved in mid-stream ${figures.moved}, begun again ${figures.retried}, given up ${figures.given_up}`);
@@ -168,6 +233,7 @@ function report(done, figures) {
     pauses.sort((a, b) => a.ms - b.ms);
     console.log(`longest pause of a stream: p50 ${quantile(pauses, 0.5)?.ms.toFixed(0)} ms, p99 ${quantile(pauses, 0.99)?.ms.toFixed(0)} ms, ` +
         `most ${pauses.at(-1)?.ms.toFixed(0)} ms (${pauses.at(-1)?.who})`);
+    reportPauses(times);
     returns.sort((a, b) => a.ms - b.ms);
     console.log(`from a node's recovery to its next answer: p50 ${quantile(returns, 0.5)?.ms.toFixed(0)} ms, most ` +
         `${returns.at(-1)?.ms.toFixed(0)} ms (${returns.at(-1)?.node})`);
@@ -193,7 +259,7 @@ function report(done, figures) {
     const work = [...Array.from({ length: nStreams }, (_, i) => worker(site, streams, i, goes)),
         ...Array.from({ length: nShorts }, (_, i) => worker(site, shorts, i, goes)),
         ...site.gateways.map((g) => probe(g, goes)), admins.change(goes), admins.change(goes), admins.read(goes)];
-    const done = await disturb(site, seed, seconds * 1000, (node) => { healedAt[node.name] = performance.now(); });
+    const faults = await disturb(site, seed, seconds * 1000, (node) => { healedAt[node.name] = performance.now(); });
     await trafficReturns(site);
     on = false;
     await Promise.all(work);
@@ -204,9 +270,11 @@ function report(done, figures) {
         complain(how);
     for (const m of logs ? [...site.gateways, ...site.nodes] : [])
         fs.writeFileSync(path.join(logs, `${m.name}.log`), m.log);
+    if (logs)
+        fs.writeFileSync(path.join(logs, 'faults.log'), faults.times.map((f) => `${clock(f.from)} to ${clock(f.to)}: ${f.event} ${f.who}\n`).join(''));
     t.check(figures.given_up === 0, `${figures.given_up} streams were given up`);
     t.check(counts.good > 0, 'no request was answered');
-    report(done, figures);
+    report(faults, figures);
     console.log(admins.judge(complain));
     process.exit(bad || t.failures() ? 1 : 0);
 })().catch(t.abandon);

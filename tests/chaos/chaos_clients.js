@@ -40,7 +40,7 @@ async function fitting(url) {
     return 2 * Math.round(Math.min(200, Math.max(leastTokens, 20 * 500 / (performance.now() - from))) / 2);
 }
 
-// One request: { status, text, gaps (ms between events), error }.
+// One request: { status, text, gaps: [{ from, ms }] between events, error }.
 function ask(url, request) {
     return new Promise((done) => {
         const got = { status: 0, text: '', gaps: [], error: null };
@@ -61,7 +61,7 @@ function ask(url, request) {
                 const now = performance.now();
                 timer.refresh();
                 if (last)
-                    got.gaps.push(now - last);
+                    got.gaps.push({ from: last, ms: now - last });
                 last = now;
                 got.text += d;
             });

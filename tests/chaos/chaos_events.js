@@ -167,9 +167,12 @@ const gatewayEvents = {
         await restartGateway(site, gateway);
     },
     async gatewayStopped(site, gateway, r) {
+        const stop = { from: performance.now(), to: Infinity };
+        gateway.stops.push(stop);
         gateway.signal('SIGSTOP');
         await t.sleep(r.between(100, 3000));
         gateway.signal('SIGCONT');
+        stop.to = performance.now();
     },
 };
 
@@ -180,10 +183,11 @@ async function disturbGateways(site, r, end, count) {
         const gateway = r.of(site.gateways), event = r.of(Object.keys(gatewayEvents));
         if (performance.now() >= end)
             break;
-        count(event, gateway.name);
+        const over = count(event, gateway.name);
         gateway.away = true;
         await gatewayEvents[event](site, gateway, r);
         gateway.away = false;
+        over();
     }
 }
 
@@ -201,9 +205,9 @@ async function disturbNats(site, r, end, count) {
         const hit = allServers.includes(event) ? site.nats : [server];
         if (hit.some((s) => busy.has(s)) || (allServers.includes(event) && r.between(0, 2) > 0)) // rarer than the others
             continue;
-        count(event, hit.map((s) => s.name).join('+'));
-        const over = natsEvents[event](site, server, r).then(() => hit.forEach((s) => busy.delete(s)));
-        hit.forEach((s) => busy.set(s, over));
+        const over = count(event, hit.map((s) => s.name).join('+'));
+        const run = natsEvents[event](site, server, r).then(over).then(() => hit.forEach((s) => busy.delete(s)));
+        hit.forEach((s) => busy.set(s, run));
     }
     await Promise.all(busy.values());
 }
@@ -216,20 +220,25 @@ async function ready(site) {
 }
 
 // Disturbs nodes for this many milliseconds. At least one node is always left alone, and the next event waits until
-// every gateway sees all other nodes. Returns counts: { event: { node: n } }. on_healed(node): the gateways see it again.
+// every gateway sees all other nodes. Returns done: { event: { node: n } }, and times: [{ event, who, from, to }], to: when it
+// was over, and its node seen again. on_healed(node): the gateways see it again.
 async function disturb(site, seed, ms, on_healed = () => {}) {
-    const r = random(seed), done = {}, busy = new Map();
+    const r = random(seed), done = {}, times = [], busy = new Map();
     const end = performance.now() + ms;
     const count = (event, who) => {
+        const time = { event, who, from: performance.now(), to: Infinity };
         done[event] ??= {};
         done[event][who] = (done[event][who] ?? 0) + 1;
+        times.push(time);
+        return () => { time.to = performance.now(); };
     };
     const others = [disturbNats(site, random(seed + 1), end, count), disturbGateways(site, random(seed + 2), end, count)];
-    const healed = async (node, run) => {
+    const healed = async (node, run, over) => {
         await run;
         while (await ready(site) < site.nodes.length - busy.size + 1)
-            await t.sleep(20);
+            await t.sleep(100); // the figures of a gateway cost it something
         busy.delete(node);
+        over();
         on_healed(node);
     };
     while (performance.now() < end) {
@@ -240,12 +249,12 @@ async function disturb(site, seed, ms, on_healed = () => {}) {
         if (!free.includes(node) || free.length < 2 ||
             await ready(site) < free.length)
             continue;
-        count(event, node.name);
+        const over = count(event, node.name);
         busy.set(node, null); // counted as away from now on
-        busy.set(node, healed(node, events[event](site, node, r)));
+        busy.set(node, healed(node, events[event](site, node, r), over));
     }
     await Promise.all([...others, ...busy.values()]);
-    return done;
+    return { done, times };
 }
 
 module.exports = { disturb, random };

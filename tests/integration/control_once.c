@@ -39,7 +39,7 @@ static void open_gateway(struct gateway *g, const char *name, uint32_t ttl_ms, u
         .cluster = "test", .name = name, .urls = site.urls, .n_urls = 1, .reconnect_ms = 50};
     struct err e = {0};
     assert_int_equal(executor_queue_init(&g->queue, &e), 0);
-    assert_int_equal(bus_open(&g->bus, &bo, NULL, NULL, NULL, &e), 0);
+    assert_int_equal(bus_open(&g->bus, &bo, &g->queue.executor, NULL, NULL, &e), 0);
     if (bus_wait(g->bus, 60000, &e) < 0)
         fail_msg("%s", e.msg);
     assert_int_equal(once_bucket_create(&g->bucket, &o, &e), 0);
@@ -206,6 +206,66 @@ static void test_a_gateway_that_is_gone(void **state)
     close_gateway(&b);
 }
 
+/* The bytes of a running key's record that name its gateway. */
+static size_t named(struct gateway *g, const struct call *c)
+{
+    char hex[2 * SHA256_BYTES + 1];
+    struct once_record r;
+    struct bucket *k;
+    struct err e = {0};
+    struct buf in;
+    uint64_t at;
+    sha256_hex(hex, c->claim.key);
+    buf_init(&in, 1 << 20);
+    assert_int_equal(bucket_open(&k, g->bus, "once", 60000, &e), 0);
+    assert_int_equal(bucket_get(k, hex, &in, &at, &e), 0);
+    assert_int_equal(once_record_read(&r, (const uint8_t *)in.data, in.len, &e), 0);
+    assert_int_equal(r.state, ONCE_RECORD_RUNNING);
+    const size_t n = r.n_answer;
+    buf_fini(&in);
+    bucket_close(k);
+    return n;
+}
+
+/* Claims keys from this one on until a record names the gateway, which has then heard itself. */
+static uint8_t claim_named(struct gateway *g, struct call *c, uint8_t key)
+{
+    const struct call never = {.done = false};
+    assert_int_equal(ask(g, c, key, 1), ONCE_CLAIMED_MINE);
+    for (uint8_t end = key + 50; named(g, c) == 0;) {
+        end_call(c);
+        assert_true(++key < end);
+        assert_false(is_done(g, &never, 0.25)); /* its queue runs */
+        assert_int_equal(ask(g, c, key, 1), ONCE_CLAIMED_MINE);
+    }
+    return key;
+}
+
+/* NATS knows that a process has ended: its call is not waited for until its record is old.  One
+ * that lives and only says nothing keeps its call. */
+static void test_a_gateway_whose_process_has_ended(void **state)
+{
+    struct gateway a, b, c;
+    struct call first, second, third, fourth;
+    (void)state;
+    open_gateway(&a, "a", 60000, 6000000);
+    open_gateway(&b, "b", 60000, 6000000);
+    open_gateway(&c, "c", 60000, 6000000);
+    const uint8_t lost = claim_named(&a, &first, 150), kept = claim_named(&c, &third, 200);
+    close_gateway(&a);
+    end_call(&first);
+    begin(&b, &fourth, kept, 1);
+    assert_int_equal(ask(&b, &second, lost, 1), ONCE_CLAIMED_MINE);
+    assert_false(fourth.done);
+    c.ledger->ops->complete(c.ledger, third.claim.key, "answer", 6);
+    assert_int_equal(wait_done(&b, &fourth), ONCE_CLAIMED_ANSWERED);
+    end_call(&second);
+    end_call(&third);
+    end_call(&fourth);
+    close_gateway(&b);
+    close_gateway(&c);
+}
+
 /* The revision of a key's record. */
 static uint64_t revision_of(struct bucket *k, const struct call *c)
 {
@@ -293,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_one_runs_and_the_other_gets_its_answer),
         cmocka_unit_test(test_answers_fade),
         cmocka_unit_test(test_a_gateway_that_is_gone),
+        cmocka_unit_test(test_a_gateway_whose_process_has_ended),
         cmocka_unit_test(test_a_long_call_is_renewed),
         cmocka_unit_test(test_while_nats_is_away),
     };

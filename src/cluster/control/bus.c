@@ -14,6 +14,7 @@
 #include "base/thread/cond.h"
 #include "base/thread/executor.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/thread.h"
 
@@ -23,6 +24,8 @@ enum {
     CONNECT_TIMEOUT_MS = 2000,
     WRITE_DEADLINE_MS = 2000,
     FILES_MS = 1000, /* while disconnected: interval for checking the certificates */
+    CLOCK_MS = 500,  /* interval for checking whether the clock was set */
+    STEP_MS = 2000,  /* a smaller change is none: clocks are corrected all the time */
 };
 #define DEFAULT_QUEUE_BYTES (8u << 20)
 #define MAX_QUEUE_MESSAGES 65536u
@@ -64,6 +67,7 @@ struct bus {
     char *files[N_FILES];
     /* modification times when the files were read; used only by the keeper */
     struct timespec changed_at[N_FILES];
+    int64_t clock_ms; /* of this machine, ahead of its uptime; likewise */
     pthread_t keeper;
     bool has_keeper;
 
@@ -494,16 +498,41 @@ static void wait_changed(struct bus *b, uint64_t until_ns)
     (void)pthread_cond_timedwait(&b->changed, &b->lock, &t);
 }
 
-/* Keeps a connection: libnats closes one whose credentials were refused twice, and reads
- * certificates only when it connects. */
+static int64_t clock_ahead_ms(void)
+{
+    return (int64_t)clock_unix_ms() - (int64_t)(clock_ns() / MS_NS);
+}
+
+/* libnats waits until a time of the day.  If the clock is set back, what waits then goes on to wait
+ * by as much: for an answer that was lost, for the next ping, before it connects again.  A new
+ * connection ends all of that. */
+static bool was_set_back(struct bus *b)
+{
+    const int64_t now = clock_ahead_ms(), step = now - b->clock_ms;
+    b->clock_ms = now;
+    if (step > -STEP_MS && step < STEP_MS)
+        return false;
+    log_warn("cluster", "the clock of this machine was set %s by %.1f s%s",
+             step < 0 ? "back" : "forward", (double)(step < 0 ? -step : step) / 1e3,
+             step < 0 ? ": connecting to NATS anew" : ", or it slept");
+    return step < 0;
+}
+
+/* Keeps a connection: libnats closes one whose credentials were refused twice, reads certificates
+ * only when it connects, and trusts the clock. */
 static void *keep(void *arg)
 {
     struct bus *b = arg;
     uint32_t n_tries = 0;
+    b->clock_ms = clock_ahead_ms();
     uint64_t pause = (uint64_t)(b->opts.reconnect_ms ? b->opts.reconnect_ms : DEFAULT_RECONNECT_MS);
     pthread_mutex_lock(&b->lock);
     while (!b->closed) {
-        if (b->dead && !any_calls(b)) {
+        if (was_set_back(b) && !b->dead) {
+            pthread_mutex_unlock(&b->lock);
+            natsConnection_Close(b->nc); /* only the keeper changes nc */
+            pthread_mutex_lock(&b->lock);
+        } else if (b->dead && !any_calls(b)) {
             uint64_t most = (pause << (n_tries < MAX_PAUSE_SHIFT ? n_tries : MAX_PAUSE_SHIFT));
             uint64_t end = clock_ns() + (most + hash_mix(clock_ns()) % (most + 1)) * MS_NS;
             struct err e = {0};
@@ -525,7 +554,7 @@ static void *keep(void *arg)
                 natsConnection_Close(b->nc); /* only the keeper changes nc */
             pthread_mutex_lock(&b->lock);
         } else {
-            pthread_cond_wait(&b->changed, &b->lock);
+            wait_changed(b, clock_ns() + (uint64_t)CLOCK_MS * MS_NS);
         }
     }
     pthread_mutex_unlock(&b->lock);
@@ -644,6 +673,19 @@ void bus_unsubscribe(struct bus_sub *s) /* freed with the bus: messages may stil
     if (s->nats)
         natsSubscription_Unsubscribe(s->nats);
     pthread_mutex_unlock(&s->bus->connection_lock);
+}
+
+bool bus_nobody_listens(struct bus *b, const char *tail, uint32_t ms)
+{
+    char subject[BUS_MAX_SUBJECT];
+    natsMsg *reply = NULL;
+    struct err e = {0};
+    if (bus_subject(b, subject, tail, &e) < 0)
+        return false;
+    const natsStatus s =
+        natsConnection_RequestString(&reply, bus_connection(b), subject, "", (int64_t)ms);
+    natsMsg_Destroy(reply);
+    return s == NATS_NO_RESPONDERS;
 }
 
 int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n, struct err *e)

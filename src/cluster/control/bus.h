@@ -82,6 +82,11 @@ void bus_unsubscribe(struct bus_sub *s);
 SHOAL_MUST_CHECK int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n,
                                  struct err *e);
 
+/* True if NATS says that no member listens to the subject.  False: one does, or it is not known,
+ * for example because this member may not ask.  Waits for the server, at most ms; not on an event
+ * loop. */
+bool bus_nobody_listens(struct bus *b, const char *tail, uint32_t ms);
+
 void bus_get_status(struct bus *b, struct bus_status *out);
 /* Waits until it is connected, at most ms. SHOAL_EIO: it is not; the text gives the reason. */
 SHOAL_MUST_CHECK int bus_wait(struct bus *b, uint32_t ms, struct err *e);

@@ -38,6 +38,7 @@ static const struct permission {
         {ROLE_GATEWAY, "$JS.API.STREAM.INFO.KV_shoal-%s-once"},
         {ROLE_GATEWAY, "$JS.API.STREAM.MSG.GET.KV_shoal-%s-once"},
         {ROLE_GATEWAY, "$KV.shoal-%s-once.*"},
+        {ROLE_GATEWAY, "shoal.%s.alive.*"}, /* whether a gateway that runs a call is still there */
         /* changes the desired state */
         {ROLE_CONTROLLER, "$JS.API.STREAM.CREATE.KV_shoal-%s-desired"},
         {ROLE_CONTROLLER, "$KV.shoal-%s-desired.state"},
@@ -54,6 +55,7 @@ static const struct permission {
       {ROLE_NODE, "shoal.%s.desired"},
       {ROLE_NODE, "shoal.%s.hb.*"}, /* which nodes have a model to fetch */
       {ROLE_GATEWAY, "shoal.%s.event.*"},
+      {ROLE_GATEWAY, "shoal.%s.alive.*"},
       {ROLE_CONTROLLER, "shoal.%s.copy"},
 };
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

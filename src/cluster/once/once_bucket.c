@@ -2,8 +2,10 @@
 #include "cluster/once/once_bucket.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -12,6 +14,7 @@
 #include "base/thread/cond.h"
 #include "base/thread/thread.h"
 #include "cluster/control/bucket.h"
+#include "cluster/control/bus.h"
 #include "cluster/once/once_record.h"
 #include "host/sha256.h"
 
@@ -20,7 +23,12 @@
 #define HISTORY 1u
 #define POLL_NS (100 * MS_NS)
 #define GONE_MS 10000u
-#define RENEWALS 5u /* renewals of a record before it would expire */
+#define ALONE_NS (2000 * MS_NS) /* as long as a gateway needs to find another NATS server */
+#define ASK_NS (500 * MS_NS)    /* between two questions for a gateway that is there */
+#define ASK_MS 20u              /* who listens does not answer: this is waited for */
+#define HEAR_NS (2000 * MS_NS)  /* between two tests whether this gateway hears itself */
+#define LISTEN_BYTES 16u        /* of the name under which a gateway listens */
+#define RENEWALS 5u             /* renewals of a record before it would expire */
 #define AWAY_NS (1000 * MS_NS)
 #define DENIED_NS (30000 * MS_NS)
 #define KEEP_TRYING_NS (60000 * MS_NS) /* how long to retry writing an answer */
@@ -53,11 +61,16 @@ struct once_bucket {
     bool has_thread;
     bool away;          /* unavailable, and already logged; the thread's, like the next one */
     uint64_t silent_ns; /* until then new claims skip NATS */
+    uint64_t hear_ns;   /* the next test whether it hears itself */
+    char listens[6 + LISTEN_BYTES + 1]; /* the end of its subject */
+    _Atomic uint64_t heard_ns;          /* itself, the last time; 0: never */
 
     pthread_mutex_t
-        use; /* guards the next two; held during calls to a server; taken before `lock` */
+        use; /* guards the next four; held during calls to a server; taken before `lock` */
     struct bucket *bucket; /* NULL: not connected */
-    bool there;            /* the bucket was created */
+    struct bus *bus;
+    struct bus_sub *sub;
+    bool there; /* the bucket was created */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
@@ -176,10 +189,65 @@ static int read_parts(struct once_bucket *b, struct once_claim *c, const struct 
     return rc;
 }
 
+/* ---- who is there ---- */
+
+#define LISTENS "alive."
+
+static void on_heard(void *ctx, const char *subject, const void *bytes, size_t n)
+{
+    struct once_bucket *b = ctx;
+    (void)subject;
+    (void)bytes;
+    (void)n;
+    atomic_store_explicit(&b->heard_ns, clock_ns(), memory_order_relaxed);
+}
+
+/* Only who hears itself may be missed by others: a server that was not told of the permission
+ * refuses the subscription and says nothing. */
+static void test_hearing(struct once_bucket *b, uint64_t now)
+{
+    struct err e = {0};
+    b->hear_ns = now + HEAR_NS;
+    pthread_mutex_lock(&b->use);
+    if (b->bus)
+        (void)!bus_publish(b->bus, b->listens, "", 0, &e);
+    pthread_mutex_unlock(&b->use);
+}
+
+static void say_running(const struct once_bucket *b, struct once_record *r)
+{
+    const uint64_t heard = atomic_load_explicit(&b->heard_ns, memory_order_relaxed);
+    r->state = ONCE_RECORD_RUNNING;
+    if (heard > 0 && clock_ns() - heard < 2 * HEAR_NS) {
+        r->answer = (const uint8_t *)b->listens + strlen(LISTENS);
+        r->n_answer = LISTEN_BYTES;
+    }
+}
+
+/* Whether the gateway that runs the call has ended, as far as NATS knows. */
+static bool is_lost(struct once_bucket *b, struct once_claim *c, const struct once_record *r,
+                    uint64_t now)
+{
+    char tail[sizeof(b->listens)] = LISTENS, *name = tail + strlen(LISTENS);
+    if (r->n_answer != LISTEN_BYTES || now < c->ask_ns)
+        return false;
+    memcpy(name, r->answer, LISTEN_BYTES);
+    if (strspn(name, "0123456789abcdef") != LISTEN_BYTES)
+        return false; /* not one of ours: its age decides */
+    if (!bus_nobody_listens(b->bus, tail, ASK_MS)) {
+        c->alone_ns = 0;
+        c->ask_ns = now + ASK_NS;
+    } else if (c->alone_ns == 0) {
+        c->alone_ns = now;
+    }
+    return c->alone_ns > 0 && now - c->alone_ns >= ALONE_NS;
+}
+
 static int run_here(struct once_bucket *b, struct once_claim *c, uint64_t expected,
                     uint64_t *revision, struct err *e)
 {
-    struct once_record mine = {.state = ONCE_RECORD_RUNNING};
+    struct once_record mine = {.state = ONCE_RECORD_FREE};
+    say_running(b, &mine);
     memcpy(mine.body, c->body, sizeof(mine.body));
     memcpy(mine.owner, b->name, sizeof(mine.owner));
     return write_record(b, c->key, &mine, expected, revision, e);
@@ -212,9 +280,11 @@ static int look(struct once_bucket *b, struct once_claim *c, uint64_t *revision,
     if (at != c->seen) {
         c->seen = at;
         c->seen_ns = now;
+        c->alone_ns = 0;
     }
     bool same = memcmp(r.body, c->body, sizeof(r.body)) == 0;
-    bool gone = r.state == ONCE_RECORD_RUNNING && now - c->seen_ns > b->gone_ns;
+    bool gone =
+        r.state == ONCE_RECORD_RUNNING && (now - c->seen_ns > b->gone_ns || is_lost(b, c, &r, now));
     if (r.state == ONCE_RECORD_FREE || gone) {
         rc = run_here(b, c, at, revision, e);
         c->how = ONCE_CLAIMED_MINE;
@@ -335,9 +405,11 @@ static int describe_end(struct once_bucket *b, struct held *h, struct once_recor
  * and the fields set by complete and release do not change once `ended` is true. */
 static bool renew(struct once_bucket *b, struct held *h, bool ended)
 {
-    struct once_record r = {.state = ONCE_RECORD_RUNNING};
+    struct once_record r = {.state = ONCE_RECORD_FREE};
     struct err e = {0};
     struct buf parts;
+    if (!ended)
+        say_running(b, &r);
     buf_init(&parts, 256);
     memcpy(r.body, h->body, sizeof(r.body));
     memcpy(r.owner, b->name, sizeof(r.owner));
@@ -417,6 +489,12 @@ static void *run(void *arg)
         uint64_t now = clock_ns(), next_ns = now + 60000 * MS_NS;
         struct once_claim *c = due_claim(b, now, &next_ns);
         struct held *h = c || b->stop ? NULL : due_held(b, now, &next_ns);
+        next_ns = b->hear_ns < next_ns ? b->hear_ns : next_ns;
+        if (now >= b->hear_ns && !b->stop) {
+            pthread_mutex_unlock(&b->lock);
+            test_hearing(b, now);
+            pthread_mutex_lock(&b->lock);
+        }
         if (c) {
             pthread_mutex_unlock(&b->lock);
             answer_claim(b, c);
@@ -439,7 +517,7 @@ static void *run(void *arg)
 static void claim(struct once_ledger *g, struct once_claim *c)
 {
     struct once_bucket *b = bucket_of(g);
-    c->due_ns = c->seen_ns = c->seen = 0;
+    c->due_ns = c->seen_ns = c->seen = c->ask_ns = c->alone_ns = 0;
     c->cancelled = false;
     buf_init(&c->answer, MAX_RECORD_BYTES);
     pthread_mutex_lock(&b->lock);
@@ -504,6 +582,10 @@ int once_bucket_create(struct once_bucket **out, const struct once_bucket_opts *
     b->ttl_ms = o->ttl_ms;
     b->gone_ns = (o->gone_ms ? o->gone_ms : GONE_MS) * MS_NS;
     snprintf(b->name, sizeof(b->name), "%s", o->name);
+    uint64_t random;
+    if (getrandom(&random, sizeof(random), 0) < 0)
+        random = clock_ns();
+    snprintf(b->listens, sizeof(b->listens), LISTENS "%016llx", (unsigned long long)random);
     pthread_mutex_init(&b->use, NULL);
     pthread_mutex_init(&b->lock, NULL);
     cond_init(&b->wake);
@@ -550,8 +632,16 @@ int once_bucket_connect(struct once_bucket *b, struct bus *bus, struct err *e)
     if (rc < 0)
         return rc;
     bucket_limit(k, b->ttl_ms > MIN_FADE_MS ? b->ttl_ms : MIN_FADE_MS, MAX_BUCKET_BYTES);
+    struct bus_sub *sub = NULL;
+    rc = bus_subscribe(bus, b->listens, on_heard, b, &sub, e);
+    if (rc < 0) {
+        bucket_close(k);
+        return rc;
+    }
     pthread_mutex_lock(&b->use);
     b->bucket = k;
+    b->bus = bus;
+    b->sub = sub;
     pthread_mutex_unlock(&b->use);
     return 0;
 }
@@ -562,7 +652,10 @@ void once_bucket_disconnect(struct once_bucket *b)
         return;
     pthread_mutex_lock(&b->use);
     bucket_close(b->bucket);
+    bus_unsubscribe(b->sub);
     b->bucket = NULL;
+    b->bus = NULL;
+    b->sub = NULL;
     b->there = false;
     pthread_mutex_unlock(&b->use);
 }

@@ -3,8 +3,12 @@
  *
  * The gateway that writes the first record runs the call. It writes the record again every two
  * seconds while the call runs, and at the end with the answer; a large one is written in parts
- * before. The others poll it several times a second; a record that is not renewed for ten seconds
- * belongs to a lost gateway, and the next one that polls takes the call over. While NATS is down,
+ * before. The others poll it several times a second. A lost gateway's call is taken over by the
+ * next one that polls: a record says under which name its gateway listens, and NATS says at once
+ * when nobody does, since it notices that a process ends; if that lasts for two seconds, in which a
+ * gateway that only changes its NATS server is back, it is lost. One that is stopped still listens,
+ * and may go on: its record has to be older than ten seconds, also if the server's configuration
+ * is older than that permission and nobody can listen. While NATS is down,
  * new calls run where they arrive; callers that wait for another gateway's answer keep waiting.
  *
  * Thread:    any; one thread inside waits for NATS.

@@ -34,6 +34,7 @@ struct once_claim {
     struct once_claim *next;   /* this and the following: private to the ledger */
     uint64_t due_ns, seen_ns;  /* next poll; since when its record has not changed */
     uint64_t seen;             /* revision; 0: none */
+    uint64_t ask_ns, alone_ns; /* when to ask for its gateway; since when nobody answers, or 0 */
     bool cancelled;
 };
 

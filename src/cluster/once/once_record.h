@@ -27,8 +27,8 @@ struct once_record {
     uint64_t until_ms; /* Unix time; DONE, LARGE and PARTS: free from then on */
     uint8_t body[32];  /* hash of the request */
     char owner[ONCE_RECORD_MAX_OWNER + 1];
-    /* DONE: a once_record_about as a message, then messages of RunEvents.  PARTS: a
-     * once_record_parts. */
+    /* RUNNING: the name under which its gateway listens while it lives, or nothing.  DONE: a
+     * once_record_about as a message, then messages of RunEvents.  PARTS: a once_record_parts. */
     const uint8_t *answer;
     size_t n_answer;
 };

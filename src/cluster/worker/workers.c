@@ -543,7 +543,7 @@ static int open_worker(void *ctx, const struct registry_slot *s, const char *nam
     if (rc == 0)
         wait_loaded(w, k, stop);
     *out = k->info;
-    out->crashed = k->gone;
+    out->crashed = k->gone || rc == SHOAL_EIO; /* EIO: it ended before it was told what to do */
     if (rc == 0 && k->state == REGISTRY_FAILED)
         rc = err_set(e, k->code, "%s", k->error);
     else if (rc == 0 && k->gone)

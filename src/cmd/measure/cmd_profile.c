@@ -42,7 +42,7 @@ static const struct opts_page page = {
         "products, take at\nleast on this machine, as a part of MS.  WAITS: the part of all "
         "threads' time that was spent\nwaiting.  What one thread does at the end of a kernel has "
         "rows of its own.",
-    .groups = {OPTS_GROUP("Profile", defs)},
+    .groups = {OPTS_GROUP("Profile", defs), &model_opts_group_reply},
     .examples = "  shoal profile\n"
                 "  shoal profile model.gguf -p 512 -n 64 --svg flame.svg --trace trace.json\n"
                 "  shoal profile reply --json | jq '.shapes[1].kernels'\n",
@@ -221,12 +221,10 @@ static int profile(struct profiling *p)
 
 int cmd_profile(int argc, const char *const *argv)
 {
-    struct opts_page with_model = page;
     struct opts o;
     struct profiling p = {.o = &o};
     int rc;
-    with_model.groups[1] = model_opts_group_reply;
-    if (!cmd_begin(&o, &with_model, argc, argv, &rc))
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     p.n_prompt = opts_u32(&o, "prompt");
     p.n_decode = opts_u32(&o, "decode");

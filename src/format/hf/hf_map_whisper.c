@@ -62,7 +62,7 @@ static const struct hf_rule openai_rules[] = {
     {NULL, NULL, HF_COPY},
 };
 
-const struct hf_arch hf_whisper_openai = {"whisper", "whisper", "", openai_rules, NULL};
+const struct hf_arch hf_whisper_openai = {"whisper", "whisper", "", openai_rules, NULL, NULL};
 
 int hf_settings_whisper(struct hf_folder *f, struct err *e)
 {

@@ -83,7 +83,8 @@ static void test_the_cheapest(void **state)
     site.models[0].token_ns = 2e6;
     site.calls[2] = 1;
     assert_int_equal(chosen(NOW), 1);
-    site.models[1].in_flight = 3; /* now: 2 ms, 4 ms, 2 ms; the first of equals */
+    site.models[1].in_flight =
+        4; /* now: 2 ms, 5 ms, and 4 ms: what it has not told makes it slower */
     assert_int_equal(chosen(NOW), 0);
     site.ready[0] = false;
     assert_int_equal(chosen(NOW), 2);
@@ -141,6 +142,44 @@ static void test_what_a_node_told_is_old(void **state)
     site.calls[2] = 1; /* another one of ours, which it has not told yet */
     site.told[0] = 1;
     assert_int_equal(chosen(NOW), 0);
+}
+
+/* A node is lost, and all its requests look for another one at the same moment: they are shared
+ * out, though one node has just come back, is idle, and says so. */
+static void test_an_idle_node_does_not_get_all_requests_of_a_moment(void **state)
+{
+    (void)state;
+    reset();
+    site.ready[2] = false;
+    site.models[1].in_flight = site.calls[1] = site.told[1] = 8;
+    site.models[1].token_ns = 9e6; /* of a step with one more */
+    for (uint32_t i = 0; i < 16; i++)
+        site.calls[chosen(NOW)]++;
+    assert_in_range(site.calls[0], 11, 13);
+    assert_int_equal(site.calls[0] + site.calls[1], 24);
+}
+
+/* What a node says is of the load that it tells: a step serves all its requests. */
+static void test_the_time_to_the_next_piece(void **state)
+{
+    uint64_t expect_ns = 0, token_ns = 0;
+    const struct replica_query q = {.token_ns = &token_ns};
+    (void)state;
+    reset();
+    site.ready[1] = site.ready[2] = false;
+    site.request.input_bytes = 100 * REQUEST_TOKEN_BYTES;
+    assert_non_null(choose(NOW, &q, &expect_ns));
+    assert_int_equal(expect_ns, 11 * MS); /* 100 tokens of the prompt, and one */
+    assert_int_equal(token_ns, MS);
+    site.models[0].in_flight = site.calls[0] = site.told[0] = 9;
+    site.models[0].queue_ns = 5e6;
+    assert_non_null(choose(NOW, &q, &expect_ns));
+    assert_int_equal(expect_ns, 16 * MS);
+    assert_int_equal(token_ns, MS);
+    site.calls[0] = 19; /* ten that it has not told yet */
+    assert_non_null(choose(NOW, &q, &expect_ns));
+    assert_int_equal(expect_ns, 32 * MS);
+    assert_int_equal(token_ns, 2 * MS);
 }
 
 /* One that looks slow gets a request at once, then ever more rarely. */
@@ -403,6 +442,8 @@ int main(void)
         cmocka_unit_test(test_the_cheapest),
         cmocka_unit_test(test_a_model_that_is_loading_may_be_the_default),
         cmocka_unit_test(test_what_a_node_told_is_old),
+        cmocka_unit_test(test_an_idle_node_does_not_get_all_requests_of_a_moment),
+        cmocka_unit_test(test_the_time_to_the_next_piece),
         cmocka_unit_test(test_probes_are_rare),
         cmocka_unit_test(test_a_probe_has_the_patience_of_the_best),
         cmocka_unit_test(test_no_probe),

@@ -430,6 +430,33 @@ static void test_as_many_loops_as_fit(void **state)
     executor_queue_fini(&q);
 }
 
+/* A worker that is killed before it has read what it should do: it counts as one that crashed,
+ * which is started again, and not as a model that cannot be loaded. */
+static void test_a_worker_that_ends_at_once(void **state)
+{
+    const struct workers_opts o = {.program = "/bin/false"};
+    struct registry_slot slot = {.serial = 7, .path = (char *)(uintptr_t)PATH};
+    struct executor_queue q;
+    struct executor_task task = {.fn = on_task};
+    struct workers *w;
+    struct err e = {0};
+    const _Atomic bool stop = false;
+    uint32_t at;
+    (void)state;
+    assert_int_equal(executor_queue_init(&q, &e), 0);
+    assert_int_equal(workers_create(&w, &o, &e), 0);
+    for (uint32_t i = 0; i < WORKERS_MAX_LOOPS; i++) /* more is sent than can be before it ends */
+        assert_int_equal(workers_join(w, &q.executor, &task, &at, &e), 0);
+    const struct registry_apart *a = workers_apart(w);
+    for (int i = 0; i < 10; i++) {
+        struct registry_apart_info info = {.crashed = false};
+        assert_int_equal(a->open(a->ctx, &slot, "good", 0, "", &stop, &info, &e), SHOAL_EIO);
+        assert_true(info.crashed);
+    }
+    workers_destroy(w);
+    executor_queue_fini(&q);
+}
+
 /* ---- with a registry and a loop ---- */
 
 static int open_site(void **state)
@@ -617,6 +644,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_how_a_worker_ends, make_dir, remove_dir),
         cmocka_unit_test(test_no_program),
         cmocka_unit_test(test_as_many_loops_as_fit),
+        cmocka_unit_test(test_a_worker_that_ends_at_once),
         TEST(test_requests),
         TEST(test_refused),
         TEST(test_a_worker_that_dies),
