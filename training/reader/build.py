@@ -190,7 +190,7 @@ def generated(r, mode="train", site_kinds=None, n=4):
     for _ in range(n):
         here = r.choice(site.areas) if site.areas and r.random() < 0.5 else None
         g = Gen(r, site, mode, here)
-        kind = r.choices(("single", "several", "later", "corrected", "extra", "followup", "none"), (30, 9, 6, 4, 8, 12, 26))[0]
+        kind = r.choices(("single", "several", "later", "corrected", "extra", "followup", "none"), (30, 9, 6, 4, 8, 12, 34))[0]
         try:
             if kind == "none":
                 parts, plan = talk.not_a_command(g, lambda: draw(g))

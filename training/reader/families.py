@@ -2,7 +2,7 @@
 
 import words as W
 from plans import Span
-from sentences import STATES, Gen, NoFit
+from sentences import STATES, Clause, Gen, NoFit
 from sites import BARE, FIRST, CLASS_WORDS, COVERS, IMPLIED, LOCKS, NUMBER, OPENS, OWN, POWER, QUANTITY_WORDS, RUNS, UNITS, Area, fill as fill_name
 
 FAMILIES = []
@@ -821,6 +821,100 @@ def event(g):
         return g.clause(key, {"what": lambda: [(what, kw)], "t": lambda: parts}, lambda used: ["event", word] + (["what", Span(kw)] if "what" in used else []) + (sym if "t" in used else []))
     finally:
         g.template = keep
+
+
+OPEN_EVENT = """add an event|create an event|make a new event|put an event on my calendar|new calendar entry|add to my calendar|schedule an appointment|set up an event|add an appointment|create a calendar entry|please add an event|i need an event|
+enter an event|add event|set an event|set event|calendar event|make an entry in my calendar|new event|make an appointment|can you add a calendar event|start a new event""".replace("\n", "").split("|")
+PUT_EVENT = "add|put|schedule|book|set up|set|create|mark|enter|make|plan|note|save|arrange|pencil in|write down|please add|can you schedule|i want to schedule|i need to schedule|put down|log|record|fix".split("|")
+TO_CALENDAR = ["", "", "", " to my calendar", " in my calendar", " on my calendar", " to the calendar", " on my schedule", " in my diary", " please", " for me", " into the calendar"]
+NOTE_IT = [", put it in my calendar", ", add it to my calendar", " please write it down", ", make a note of that", " so put that in the calendar", " mark it", ", can you add that", ", schedule it", " please add it to my schedule", ", remember that"]
+OPEN_REMINDER = "set a notification|set an alert|set a reminder|give me a notification|make a reminder|create a reminder|add a reminder|put a reminder|give me a reminder|send me a reminder|i need a reminder|remind me|notify me|alert me|give me a heads up|set reminder|please remind me".split("|")
+
+
+def when(g):
+    """A day and a time of day, or one of them: [(preposition, phrase)]; together they are one phrase."""
+    r = g.r
+    d, t = W.date(r), W.clock(r).replace(" tonight", "")
+    on = "" if d.split()[0] in ("tomorrow", "today", "tonight", "this", "next") or d.startswith("the day") else r.choice(("on ", "on ", "for ", ""))
+    at = r.choice(("at ", "at ", "at ", "from ", "for ", "starting at ", "beginning at ", ""))
+    x = r.random()
+    if x < 0.2:
+        return [(on, d)]
+    if x < 0.4:
+        return [(at, t)]
+    if x < 0.6:
+        return [(on, d + r.choice((" at ", " at ", " ")) + t)]
+    if x < 0.75:
+        return [(at, t + (" " + on).rstrip() + " " + d)]
+    both = [(on, d), (at, t)]
+    r.shuffle(both)
+    return both
+
+
+def mixed(g, first, times):
+    """The phrases in any order with a place or somebody between them: parts and the times' symbols in the order of the text."""
+    r, sym, parts = g.r, [], []
+    pieces = [(pre, phrase, g.key("at")) for pre, phrase in times]
+    if r.random() < 0.25:
+        pieces.insert(r.randrange(len(pieces) + 1), (r.choice(("at ", "in ", "in ")), r.choice(W.PLACES), None))
+    if first:
+        pieces.insert(0 if r.random() < 0.6 else r.randrange(len(pieces) + 1), first)
+    last = None
+    for pre, phrase, key in pieces:
+        if last and key and key.startswith("at") and "ing" not in pre:
+            parts += [(" " + pre + phrase, last)]  # a day and a time side by side are one phrase
+            continue
+        parts += [(" " + pre, None), (phrase, key)]
+        last = key if key and key.startswith("at") else None
+        if last:
+            sym += ["at", Span(key)]
+    return parts, sym
+
+
+@family(5, "event")
+def event_said(g):
+    """An appointment as people say it: what, when and where in any order."""
+    r, k = g.r, g.key("what")
+    what, x = W.occasion(r), r.random()
+    plan = ["event", "set_one", "what", Span(k)]
+    if x < 0.35:
+        parts, sym = mixed(g, (r.choice(("for ", "for ", "called ", "named ", "titled ", "to ", "of ", "that is ", "")), what, k), when(g))
+        return Clause([(r.choice(OPEN_EVENT), None)] + parts, plan + sym, True)
+    article = r.choice(("a ", "a ", "my ", "the ", "", "", "an "))
+    if x < 0.5:  # the time stands in front of it
+        t, d = g.key("at"), g.key("at")
+        return Clause([(r.choice(PUT_EVENT) + " a ", None), (W.clock(r).replace(" tonight", ""), t), (" ", None), (what, k), (r.choice((" ", " ", " time ", " down ", " down for ", " for ", " on ")), None), (W.date(r), d), (r.choice(TO_CALENDAR), None)], plan + ["at", Span(t), "at", Span(d)], True)
+    parts, sym = mixed(g, None, when(g))
+    if x < 0.8:
+        return Clause([(r.choice(PUT_EVENT) + " " + article, None), (what, k)] + parts + [(r.choice(TO_CALENDAR), None)], plan + sym, True)
+    return Clause([(r.choice(("i have ", "i've got ", "we have ", "there is ", "i am having ")) + article, None), (what, k)] + parts + [(r.choice(NOTE_IT), None)], plan + sym)
+
+
+@family(3, "remind")
+def remind_said(g):
+    """The same for reminders, with the time in front or behind."""
+    r, k = g.r, g.key("what")
+    to = r.random() < 0.5
+    what, link = (W.task(r), "to ") if to else (W.occasion(r), r.choice(("about ", "about the ", "of ", "about my ", "for ", "that there is a ", "that i have ", "that i have a ", "i have ")))
+    parts, sym = mixed(g, None, when(g))
+    said = [(" " + link, None), (what, k)]
+    return Clause([(r.choice(OPEN_REMINDER), None)] + (parts + said if r.random() < 0.5 else said + parts), ["remind", "set_one", "what", Span(k)] + sym, True)
+
+
+DRINKS = "coffee|coffee|coffee|espresso|latte|cappuccino|cup of coffee|cup of joe|brew|double espresso|black coffee|americano|mocha|flat white|strong coffee".split("|")
+
+
+@family(1.2, "start")
+def drink(g):
+    """A coffee is made by the machine that makes it."""
+    r = g.r
+    have = [t for t in g.site.things if t.kind == "appliance" and any("coffee" in w or "espresso" in w for w in t.words)]
+    if len(have) != 1:
+        raise NoFit
+    d = r.choice(DRINKS)
+    a = "an " if d[0] in "aeiou" else "a "
+    said = r.choice(("get me {a}{d}", "get me some {d}", "make me {a}{d}", "make us {a}{d}", "make some {d}", "brew {a}{d}", "brew me some {d}", "can i have {a}{d}", "may i have {a}{d}", "prepare {a}{d}", "one {d}", "i would like {a}{d}", "i'd like {a}{d} now", "i want {a}{d}", "start the {d}", "fix me {a}{d}", "please make {a}{d}", "could you make me {a}{d}", "pour me {a}{d}"))
+    return Clause([(said.replace("{a}", a).replace("{d}", d) + r.choice(("", "", "", " please", " now")), None)], ["start", have[0]], said.startswith(("get", "make", "brew", "start", "fix")))
 
 
 # ---- questions ----

@@ -89,6 +89,11 @@ def clock(r):
     return f"{hw} {spelled(m)}" + (part if not part or part[0] == " " else " " + part)
 
 
+SPELLED_DAYS = """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth
+twentieth|twenty first|twenty second|twenty third|twenty fourth|twenty fifth|twenty sixth|twenty seventh|twenty eighth""".replace("\n", " ")
+SPELLED_DAYS = SPELLED_DAYS.split("|")[0].split() + SPELLED_DAYS.split("|")[1:]
+
+
 def date(r):
     x = r.random()
     if x < 0.3:
@@ -98,7 +103,8 @@ def date(r):
         return r.choice((d, d, "next " + d, "this " + d, d + " " + r.choice(("morning", "evening", "afternoon", "night"))))
     m, d = r.choice(MONTHS), r.randint(1, 28)
     suf = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd"}.get(d, "th")
-    return r.choice((f"{m} {d}", f"{m} {d}{suf}", f"the {d}{suf} of {m}", f"{d} {m}", f"the {d}{suf}"))
+    o = SPELLED_DAYS[d - 1]  # a recognizer writes no figures
+    return r.choice((f"{m} {d}", f"{m} {d}{suf}", f"the {d}{suf} of {m}", f"{d} {m}", f"the {d}{suf}", f"{m} {o}", f"{m} {o}", f"the {o} of {m}", f"{o} {m}", f"{m} the {o}", f"the {o}"))
 
 
 def at(r):
@@ -150,6 +156,24 @@ defrost the chicken|renew the insurance|book a table|close the windows|oil the h
 unlock the front door|open the gate|turn on the lights|stop the mixer|dry hop tank three|rack the wine|check the anchor|calibrate the ph probe|empty the dust bag|ring 555 0192|call anna on 030 4412 887|buy milk|start the dishwasher|set the alarm|turn the heating down|let the dog out|get the cake out of the oven|switch the sprinklers off|bake a cake|meet john|go jogging|say happy birthday to tom""".replace("\n", "").split("|")
 EVENTS = """dentist appointment|team meeting|lunch with anna|parent evening|yoga class|doctor's appointment|project review|birthday party|football practice|piano lesson|car inspection|board meeting|haircut|safety training|dinner with tom|maintenance window|stand-up|budget review|school concert|vet appointment|
 flight to lisbon|call with the supplier|gym|book club|machine inspection|fire drill|weekly sync|job interview|chess club|swimming lesson|delivery|shift handover|audit|workshop|date night|movie night|brew day|tank cleaning|harvest|tasting|regatta|meeting with sean|mom's birthday|concert|picnic|doctor|dentist|meeting|party|appointment|conference call|reunion|wedding""".replace("\n", "").split("|")
+OCCASIONS = "graduation|birthday|wedding|recital|concert|party|game|match|practice|lesson|interview|ceremony|anniversary|barbecue|show|performance|exam|checkup|baptism|retirement party|soccer practice|school play".split("|")
+GATHERINGS = "meeting|lunch|dinner|call|appointment|brunch|coffee|drinks|date|session|video call|review|breakfast|conference".split("|")
+WITH = "anna|tom|my boss|sarah|dan|mister lee|the team|mom|dad|my wife|john|dr smith|my husband|the accountant|maria|the kids|uncle joe|my sister|kate and ben|the landlord|sales".split("|")
+PLACES = "goshen new york|the office|starbucks|central park|room four|the city hall|boston|the gym|san diego|the library|grandma's house|the new italian restaurant|conference room b|london|the school|mcdonalds".split("|")
+
+
+def occasion(r):
+    """What a calendar holds."""
+    x = r.random()
+    if x < 0.4:
+        return r.choice(EVENTS)
+    if x < 0.6:
+        return r.choice(GATHERINGS) + " with " + r.choice(WITH)
+    if x < 0.8:
+        return r.choice(WITH) + "'s " + r.choice(OCCASIONS)
+    return r.choice(("", "", "society ", "budget ", "staff ", "weekly ", "church ", "family ", "school ", "client ")) + r.choice(OCCASIONS + GATHERINGS)
+
+
 MESSAGES = """i'm running late|dinner is ready|please call me back|the package has arrived|i'm on my way|the meeting starts in five minutes|come downstairs|the water is off until noon|happy birthday|i will be home at six|the kids are asleep|we need more malt|break in ten minutes|the gate is open|bring milk|turn off your lights|lock the door when you leave|stop the line|
 all hands on deck|lunch is served|please clear the loading bay|i love you|can you pick up the kids|it's time for bed|the taxi is here|don't forget the keys|the show starts in two minutes|where are you""".replace("\n", "").split("|")
 MUSIC = """jazz|some jazz|classical music|the beatles|bohemian rhapsody|my workout playlist|led zeppelin|the new album by adele|rock music|poker face by lady gaga|something relaxing|christmas songs|frank sinatra|radio paradise|bbc radio four|the news|npr|country roads|mozart|white noise|rain sounds|hotel california|taylor swift|my playlist|the daily podcast|
