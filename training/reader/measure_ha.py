@@ -73,12 +73,12 @@ def home(fixtures, language):
 VERBS = {"HassTurnOn": {"cover": "open", "lock": "lock", "scene": "activate_scene", "script": "activate_scene", "valve": "open", "vacuum": "start"},
          "HassTurnOff": {"cover": "close", "lock": "unlock", "valve": "close", "vacuum": "stop"}}
 PLAIN = {"HassNevermind": [], "HassMediaPause": ["pause_media"], "HassMediaUnpause": ["resume_media"], "HassMediaNext": ["next_track"], "HassMediaPrevious": ["previous_track"], "HassStartTimer": ["set_timer"],
-         "HassCancelTimer": ["cancel_timer"], "HassCancelAllTimers": ["cancel_timer"], "HassTimerStatus": ["query_timer"], "HassIncreaseTimer": ["cancel_timer", "set_timer"], "HassDecreaseTimer": ["cancel_timer", "set_timer"],
+         "HassCancelTimer": ["cancel_timer"], "HassCancelAllTimers": ["cancel_timer"], "HassTimerStatus": ["query_timer"], "HassIncreaseTimer": ["change_scheduled"], "HassDecreaseTimer": ["change_scheduled"], "HassPauseTimer": ["pause_scheduled"], "HassUnpauseTimer": ["resume_scheduled"],
          "HassGetCurrentDate": ["get_date"], "HassGetCurrentTime": ["get_time"], "HassShoppingListAddItem": ["add_to_list"], "HassListAddItem": ["add_to_list"], "HassShoppingListCompleteItem": ["remove_from_list"],
          "HassListCompleteItem": ["remove_from_list"], "HassBroadcast": ["announce"], "HassGetWeather": ["get_weather"], "HassMediaSearchAndPlay": ["play_media"]}
 SETS = {"HassLightSet": ("set_brightness", "set_color"), "HassClimateSetTemperature": ("set_temperature",), "HassSetPosition": ("open", "close"), "HassSetVolume": ("set_volume",), "HassVacuumStart": ("start",), "HassVacuumReturnToBase": ("dock",)}
 ASKS = {"get_state", "get_sensor", "machine_status", "explain_alarm", "query_timer", "query_list", "query_calendar", "get_time", "get_date", "get_weather", "calculate", "query_lists"}
-CANNOT = {"HassPauseTimer", "HassUnpauseTimer", "HassRespond"}
+CANNOT = {"HassRespond"}
 
 
 def targets(fix, slots, context):
@@ -128,7 +128,7 @@ def judge(fix, test, actions):
         want = PLAIN[intent]
         got = [a["action"] for a in actions if a.get("result") != "unknown"]
         extra = [a for a in done if a["action"] not in want]
-        if intent in ("HassTimerStatus", "HassCancelTimer", "HassCancelAllTimers", "HassIncreaseTimer", "HassDecreaseTimer"):
+        if intent in ("HassTimerStatus", "HassCancelTimer", "HassCancelAllTimers", "HassIncreaseTimer", "HassDecreaseTimer", "HassPauseTimer", "HassUnpauseTimer"):
             return ("right" if got and got[0] in want else "wrong"), bool(extra)
         return ("right" if got == want or want and got and all(g in want for g in got) else "wrong"), bool(extra)
     want = targets(fix, slots, context)
