@@ -787,6 +787,19 @@ static void test_a_full_sink_is_left_alone(void **state)
     assert_whole(r);
 }
 
+/* Models are hashed in the background, and an answer can only move once its version is known. */
+static bool is_hashed(const char *name, enum shoal_kind kind)
+{
+    struct registry_model *m = NULL;
+    if (registry_get(site.flow.registry, name, kind, &m, NULL, NULL) < 0)
+        return false;
+    for (int i = 0; i < 60000 && !registry_sum(m); i++)
+        usleep(1000);
+    const bool known = registry_sum(m) != NULL;
+    registry_put(m);
+    return known;
+}
+
 static int open_site(void **state)
 {
     static const struct registry_spec specs[] = {
@@ -809,7 +822,10 @@ static int open_site(void **state)
     for (int i = 0; i < 60000 && !registry_ready(site.flow.registry); i++)
         usleep(1000);
     flow_owner_init(&site.requests, &site.flow, loop_executor(site.loop));
-    return registry_ready(site.flow.registry) ? 0 : -1;
+    return registry_ready(site.flow.registry) && is_hashed("reply", SHOAL_KIND_GENERATE) &&
+                   is_hashed("encoder", SHOAL_KIND_CLASSIFY)
+               ? 0
+               : -1;
 }
 
 static int close_site(void **state)

@@ -210,6 +210,8 @@ static void test_lines(void **state)
          "  lora         merge a LoRA adapter into its base model\n"
          "  sign         sign a model with a key or a certificate\n"
          "  verify       check who signed a model, and that it is what was signed\n"
+         "  encrypt      encrypt a model, so that a stolen disk does not give it away\n"
+         "  decrypt      write the plain file of an encrypted model\n"
          "  list         list the models of a running server\n"
          "  load         load a model on a running server\n"
          "  unload       unload a model from a running server's memory\n"
