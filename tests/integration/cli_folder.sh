@@ -71,7 +71,7 @@ sed -i 's/"qwen9"/"llama"/' broken/config.json
 run 1 model convert broken x.gguf; has err "k_norm.weight is not part of the llama architecture"
 truncate -s 1000 broken/model.safetensors
 run 1 model show broken; has err "broken/model.safetensors: "
-run 2 model convert "$folders/qwen2" x.gguf --tokenizer t.bin; has err "is a folder"
+run 2 model convert "$folders/qwen2" x.gguf --tokenizer t.bin; has err "contains its tokenizer"
 run 2 model convert nowhere x.gguf; has err "--tokenizer"
 run 2 model convert "$folders/qwen2" x.gguf --type q9; has err "--type is q9"
 run 1 model convert "$folders/qwen2" bare; has err "bare: not a regular file"
