@@ -548,6 +548,7 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
         {"SHOAL_CUDA_CODE", "A file with kernels for the GPU instead of those in the program."},
         {"SHOAL_ONNXRUNTIME",
          "The ONNX Runtime library, as a file or a folder.  Only ONNX models need it."},
+        {"SHOAL_SYS_DIR", "The machine's folder /sys, for a container that sees it elsewhere."},
         {"XDG_DATA_HOME",
          "The store of models is its folder shoal/store; without SHOAL_ONNXRUNTIME "
          "its folder shoal/lib is searched too."},
