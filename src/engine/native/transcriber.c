@@ -482,7 +482,7 @@ static bool again(const struct recognizer *h, struct input *in)
 /* Ends the text where it begins to repeat itself; times are no part of that. */
 static bool cut_repetition(const struct recognizer *h, struct input *in)
 {
-    int32_t text[TARGET_MOST];
+    int32_t text[TARGET_MOST] = {0};
     uint32_t at[TARGET_MOST], n = 0;
     for (uint32_t i = in->n_prefix + 1; i <= in->n_tokens; i++)
         if (!h->rules || !whisper_rules_is_time(h->rules, in->tokens[i])) {
