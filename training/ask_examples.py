@@ -99,6 +99,9 @@ my wife told me to unlock the back door yesterday
 you shouldn't have opened the gate
 what happens if I turn off the freezer?
 open the garage, no wait, close it
+stop it, harold
+add up
+brighter home
 STOP
 stop everything
 stop the saw

@@ -11,11 +11,7 @@
 /* Shares of words that nothing explains: beyond the first nothing happens, from the second on it is
  * only offered. Reasons have some: "my son is here". */
 #define MAX_STRANGE 0.49f
-/* A text of few words is easily one that means nothing: it is offered from this probability on if
- * it is one word, and from the table's if it has SHORT_WORDS. */
-#define ASK_ONE_WORD 0.6f
-#define SHORT_WORDS 4u
-/* One or two words are done at once only from this probability on. */
+/* One or two words easily mean nothing: they are done at once only from this probability on. */
 #define ACT_TWO_WORDS 0.99f
 #define SOME_STRANGE 0.25f
 
@@ -276,16 +272,6 @@ static bool has_name(const struct ask_request *r)
     return false;
 }
 
-/* The smallest probability of a plan that is offered, by the length of the text. */
-static float least_p(const struct ask_request *r)
-{
-    const float p = r->table->plans.ask_p;
-    const uint32_t n = r->words.n;
-    return n >= SHORT_WORDS || has_name(r) || p > ASK_ONE_WORD
-               ? p
-               : p + (ASK_ONE_WORD - p) * (float)(SHORT_WORDS - n) / (float)(SHORT_WORDS - 1);
-}
-
 /* "Stop it, Harold": a stop of nothing in particular. */
 static bool is_bare_stop(const struct read_plan *plan)
 {
@@ -411,8 +397,8 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
     const bool answers = r->read_state.pending != NULL; /* may be any words */
     const float strange =
         acts && !answers ? read_cover_strange(&r->arena, x.t, r->file, r->lines, &plan) : 0.0f;
-    if (acts &&
-        (p < least_p(r) || strange > MAX_STRANGE || (strange > 0.0f && is_bare_stop(&plan)))) {
+    if (acts && (p < r->table->plans.ask_p || strange > MAX_STRANGE ||
+                 (strange > 0.0f && is_bare_stop(&plan)))) {
         say_unsure(r); /* not sure enough even to offer it */
         return false;
     }
