@@ -285,6 +285,7 @@ static void test_names_in_a_language(void **state)
     home_table_add(en, de);
     assert_ptr_equal(home_table_in(en, "DE-at"), de);
     assert_ptr_equal(home_table_in(en, NULL), en);
+    assert_ptr_equal(home_table_in(en, ""), en); /* clients send empty fields */
     assert_null(home_table_in(en, "fr"));
     assert_int_equal(home_file_read_text(&f, en, text, strlen(text), "home", &e), 0);
     assert_ptr_equal(home_file_in(f, "en"), f);

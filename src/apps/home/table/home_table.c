@@ -699,11 +699,13 @@ void home_table_add(struct home_table *t, struct home_table *other)
 
 const struct home_table *home_table_in(const struct home_table *t, const char *language)
 {
-    const size_t n = language ? strcspn(language, "-_") : 0;
-    for (const struct home_table *x = t; language && x; x = x->next)
+    if (!language || !language[0])
+        return t;
+    const size_t n = strcspn(language, "-_");
+    for (const struct home_table *x = t; x; x = x->next)
         if (strlen(x->language) == n && strncasecmp(x->language, language, n) == 0)
             return x;
-    return language ? NULL : t;
+    return NULL;
 }
 
 static void close_one(struct home_table *t)

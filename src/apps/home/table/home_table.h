@@ -471,7 +471,7 @@ SHOAL_MUST_CHECK int home_table_parse(struct home_table **out, const char *json,
 void home_table_close(struct home_table *t);
 /* Takes a table of another language, to be found by home_table_in. */
 void home_table_add(struct home_table *t, struct home_table *other);
-/* The table of a language, "de" or "de-AT"; NULL language: this one. NULL: there is none. */
+/* The table of a language, "de" or "de-AT"; NULL or "": this one. NULL: there is none. */
 const struct home_table *home_table_in(const struct home_table *t, const char *language);
 
 /* NULL: not in the table. */
