@@ -27,11 +27,6 @@
 #define MAD_TO_DEVIATION 1.25
 #define MAX_VISITS 8.0 /* that the height of a level is made of */
 
-void duty_begin(struct duty *d)
-{
-    memset(d, 0, sizeof(*d));
-}
-
 /* ---- levels ---- */
 
 static double smallest_gap(const struct duty *d)

@@ -23,6 +23,7 @@ struct duty_level {
     bool known;
 };
 
+/* Begins as zeros. */
 struct duty {
     struct duty_level levels[DUTY_LEVELS];
     uint32_t n_levels, n_known;
@@ -45,7 +46,6 @@ enum duty_place {
     DUTY_BETWEEN, /* on its way from one to another, no longer than usual */
 };
 
-void duty_begin(struct duty *d);
 /* One more value. True: the known levels are others than before. */
 bool duty_step(struct duty *d, double x);
 /* Where the last value is. */

@@ -233,9 +233,8 @@ static void test_other_channels_have_no_levels(void **state)
     (void)state;
     for (int kind = 0; kind < N; kind++) {
         uint64_t seed = 77;
-        struct duty d;
+        struct duty d = {.n = 0};
         double x = 0;
-        duty_begin(&d);
         for (int i = 0; i < 50000; i++) {
             x = kind == WALK     ? x + noise(&seed)
                 : kind == MEMORY ? 0.95 * x + noise(&seed)
@@ -251,10 +250,9 @@ static void test_other_channels_have_no_levels(void **state)
 static void test_levels_are_forgotten(void **state)
 {
     uint64_t seed = 5;
-    struct duty d;
+    struct duty d = {.n = 0};
     bool at;
     (void)state;
-    duty_begin(&d);
     for (int i = 0; i < 2000; i++)
         (void)duty_step(&d, (i / 50 % 2 ? ON : OFF) + 0.1 * noise(&seed));
     assert_int_equal(d.n_known, 2);
