@@ -71,11 +71,11 @@ static bool cut(uint32_t *cuts, uint32_t all, uint32_t unit, uint32_t least, con
     return true;
 }
 
-int decoder_rows_cut(struct decoder_rows *out, const struct decoder_rows_of *of,
-                     const double *shares, uint32_t n_parts, struct err *e)
+/* Cuts three widths among n_parts. */
+static int cut_all(struct decoder_rows *out, const struct decoder_rows_of *of, const double *shares,
+                   uint32_t n_parts, struct err *e)
 {
-    *out = (struct decoder_rows){.n_parts = n_parts};
-    bool ok = n_parts >= 2 && n_parts <= DECODER_ROWS_MAX;
+    bool ok = n_parts >= 1 && n_parts <= DECODER_ROWS_MAX;
     for (uint32_t i = 0; ok && i < n_parts; i++)
         ok = shares[i] > 0 && isfinite(shares[i]);
     ok = ok && cut(out->heads, of->n_kv_heads, 1, 0, shares, n_parts) &&
@@ -85,4 +85,29 @@ int decoder_rows_cut(struct decoder_rows *out, const struct decoder_rows_of *of,
               : err_set(e, SHOAL_EINVAL,
                         "a model of %u and %u rows cannot be divided by rows among %u", of->ffn_dim,
                         of->dim, n_parts);
+}
+
+int decoder_rows_cut(struct decoder_rows *out, const struct decoder_rows_of *of,
+                     const double *shares, uint32_t n_parts, struct err *e)
+{
+    *out = (struct decoder_rows){.n_parts = n_parts};
+    if (n_parts < 2)
+        return err_set(e, SHOAL_EINVAL, "a model is divided by rows among 2 to %u",
+                       DECODER_ROWS_MAX);
+    return cut_all(out, of, shares, n_parts, e);
+}
+
+int decoder_rows_recut(struct decoder_rows *out, const struct decoder_rows *now,
+                       const double *shares, uint32_t n_parts, struct err *e)
+{
+    const uint32_t last = now->n_parts - 1;
+    const struct decoder_rows_of of = {now->heads[last], now->ffn[last], now->dim[last]};
+    *out = (struct decoder_rows){.n_parts = n_parts, .index = n_parts - 1};
+    if (n_parts < 2 || n_parts > DECODER_ROWS_MAX)
+        return err_set(e, SHOAL_EINVAL, "a model is divided by rows among 2 to %u",
+                       DECODER_ROWS_MAX);
+    out->heads[n_parts] = now->heads[now->n_parts];
+    out->ffn[n_parts] = now->ffn[now->n_parts];
+    out->dim[n_parts] = now->dim[now->n_parts];
+    return cut_all(out, &of, shares, n_parts - 1, e);
 }

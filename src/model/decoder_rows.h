@@ -21,6 +21,7 @@
 #include "base/err.h"
 
 #define DECODER_ROWS_MAX 8u
+#define DECODER_ROWS_GATHERS 4u /* of a layer */
 
 struct decoder_config;
 
@@ -59,5 +60,8 @@ struct decoder_rows_of {
  * need. */
 SHOAL_MUST_CHECK int decoder_rows_cut(struct decoder_rows *out, const struct decoder_rows_of *of,
                                       const double *shares, uint32_t n_parts, struct err *e);
+/* As it, for others than the last part, which keeps what it has in `now`. */
+SHOAL_MUST_CHECK int decoder_rows_recut(struct decoder_rows *out, const struct decoder_rows *now,
+                                        const double *shares, uint32_t n_parts, struct err *e);
 
 #endif

@@ -24,6 +24,14 @@ async function node(name, memory, lines = idle, cluster = []) {
     return m;
 }
 
+const MAX_MS = 3600000; // of a slow or busy machine: a stream that hangs still ends the test
+const speed = (since) => `${(8 * n_tokens * 1000 / (Date.now() - since)).toFixed(1)} tokens/s`;
+// Memory of a node that is not pages of files: what its limit is about.
+const resident = (m) => {
+    const status = fs.readFileSync(`/proc/${m.child.pid}/status`, 'utf8');
+    const mib = (key) => (Number(status.match(`${key}:\\s+(\\d+)`)[1]) / 1024).toFixed(0);
+    return `${m.name} ${mib('VmRSS')} MiB (${mib('RssAnon')} of its own)`;
+};
 const entry = (name, shard) => ['models:', `  - {name: ${name}, path: ${file}, context: 512${shard ? `, shard: "${shard}"` : ''}}`];
 const others = (nodes) => [`  nodes: [${nodes.map((n) => `"${n.address}"`).join(', ')}]`];
 
@@ -50,9 +58,10 @@ const others = (nodes) => [`  nodes: [${nodes.map((n) => `"${n.address}"`).join(
         for (let i = 0; i < 6000 && !/loaded path=/.test(m.log); i++)
             await t.sleep(100);
     const ask = (model) => Promise.all(Array.from({ length: 8 }, (_, i) => c.stream(gw.url, { model, prompt: `the ${i} and the `.repeat(6),
-        max_tokens: n_tokens, ignore_eos: true, ...(i % 2 ? { temperature: 0.9, seed: i } : { temperature: 0 }) })));
-    const want = await ask('ref');
-    for (const [model, e, n] of [['two', two, 2], ['three', three, 3]]) {
+        max_tokens: n_tokens, ignore_eos: true, ...(i % 2 ? { temperature: 0.9, seed: i } : { temperature: 0 }) }, () => {}, MAX_MS)));
+    const t1 = Date.now(), want = await ask('ref');
+    console.log(`whole: ${speed(t1)}, ${resident(whole)}`);
+    for (const [model, e, n, parts] of [['two', two, 2, [p1]], ['three', three, 3, [p2, p3]]]) {
         const t0 = Date.now(), got = await ask(model);
         got.forEach((g, i) => {
             t.same(g.error, null, `${model} ${i}: error`);
@@ -61,7 +70,7 @@ const others = (nodes) => [`  nodes: [${nodes.map((n) => `"${n.address}"`).join(
         });
         t.check(e.log.includes(`is computed by ${n} nodes`), `${n} nodes: ${e.log.slice(-1000)}`);
         const layers = [...e.log.matchAll(/layers (\d+ to \d+) are computed by node=(\w+)/g)].map((m) => `${m[2]}: ${m[1]}`);
-        console.log(`${n} nodes (${layers.join(', ')}): ${(8 * n_tokens * 1000 / (Date.now() - t0)).toFixed(1)} tokens/s`);
+        console.log(`${n} nodes (${layers.join(', ')}): ${speed(t0)}, ${[e, ...parts].map(resident).join(', ')}`);
     }
     await c.close();
     t.finish();

@@ -3,12 +3,15 @@
 
 #include "base/mem.h"
 
-int shard_part_open(struct shard_part *out, const struct shard_open *o, const char *path,
-                    const char *cache_dir, size_t memory_bytes, struct err *e)
+int shard_part_open(struct shard_part *out, const struct shard_open *o,
+                    const struct shard_part_opts *po, struct err *e)
 {
-    const struct layer_part_opts lo = {.path = path,
-                                       .cache_dir = cache_dir,
-                                       .memory_bytes = memory_bytes,
+    const struct layer_part_opts lo = {.path = po->path,
+                                       .cache_dir = po->cache_dir,
+                                       .memory_bytes = po->memory_bytes,
+                                       .rows = o->rows,
+                                       .gather = po->gather,
+                                       .gather_ctx = po->gather_ctx,
                                        .first = o->first,
                                        .end = o->end,
                                        .n_layers = o->n_layers,

@@ -1,0 +1,83 @@
+#!/usr/bin/env node
+// One model over several nodes by rows: each computes some rows of every matrix, and answers equal those of the whole model, to
+// the token, over two and over three nodes; and after the loss of one.
+// Usage: cluster_rows.js SHOAL
+'use strict';
+const { execFileSync, spawnSync } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+const c = require('./cluster_site.js');
+
+const shoal = path.resolve(process.argv[2]), dir = t.tmp;
+const ca = (...args) => execFileSync(shoal, ['ca', ...args], { cwd: dir });
+const certs = (name) => path.join(dir, 'ca', 'members', name);
+const models = path.join(dir, 'models'), file = path.join(models, 'big.gguf');
+
+const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
+const body = (model, i) => ({ model, prompt: `${prompts[i % prompts.length]} ${i}`, max_tokens: 200, ignore_eos: true,
+    ...(i % 2 ? { temperature: 0.9, seed: 100 + i } : { temperature: 0 }) });
+
+const idle = ['models:', `  - {name: idle, path: ${path.join(t.root, 'models/reply-draft.gguf')}, lazy: true}`];
+async function node(name, lines = idle, cluster = []) {
+    const config = path.join(dir, `${name}.yaml`);
+    fs.writeFileSync(config, ['cluster:', `  name: ${name}`, '  listen: ["127.0.0.1:0"]', `  certs: ${certs(name)}`,
+        ...cluster, `model_dirs: ["${models}"]`, ...lines, ''].join('\n'));
+    const m = await new c.Member(shoal, 'node', name, ['--config', config]).start();
+    m.address = m.out.match(/listening for other members on (?:https:\/\/)?(\S+)/)[1];
+    return m;
+}
+const engine = (name, shard, others) => node(name, ['models:', `  - {name: big-${name}, path: ${file}, shard: "${shard}"}`],
+    [`  nodes: [${others.map((n) => `"${n.address}"`).join(', ')}]`]);
+const last_part = (e) => [...e.log.matchAll(/rows \d+ to \d+ of \d+ are computed by node=([a-z0-9]+)/g)].at(-1)?.[1];
+
+let gw;
+async function compare(model, from, n, what, hit = async () => {}) {
+    let hitting = null;
+    const ids = Array.from({ length: n }, (_, i) => from + i);
+    const got = await Promise.all(ids.map((i) => c.stream(gw.url, body(model, i), (g) => {
+        if (g.n === 20)
+            hitting ??= hit();
+    })));
+    await hitting;
+    const want = await Promise.all(ids.map((i) => c.stream(gw.url, body('ref', i))));
+    ids.forEach((id, i) => {
+        t.same(want[i].error, null, `${what}: whole ${id}`);
+        t.same(got[i].error, null, `${what}: sharded ${id}`);
+        t.same(got[i].text, want[i].text, `${what}: text ${id}`);
+        t.same(got[i].usage?.completion_tokens, 200, `${what}: tokens ${id}`);
+    });
+}
+
+(async () => {
+    fs.mkdirSync(models);
+    fs.copyFileSync(path.join(t.root, 'models/reply.gguf'), file);
+    ca('init');
+    for (const name of ['e2', 'e3', 'p1', 'p2', 'p3', 'whole'])
+        ca('issue', name, '--role', 'node', '--host', '127.0.0.1');
+    ca('issue', 'gw', '--role', 'gateway');
+    const whole = await node('whole', ['models:', `  - {name: ref, path: ${file}}`]);
+    const parts = await Promise.all(['p1', 'p2', 'p3'].map((name) => node(name)));
+    const two = await engine('e2', 'rows:2', parts), three = await engine('e3', 'rows:3', parts);
+    gw = await new c.Member(shoal, 'gateway', 'gw', ['--listen', '127.0.0.1:0', '--certs', certs('gw'),
+        ...[whole, two, three].flatMap((n) => ['--node', n.address])]).start();
+    await c.all_ready({ gateway: gw }, 3);
+
+    await compare('big-e2', 0, 4, 'two nodes');
+    const used = parts.find((p) => p.name === last_part(two));
+    t.check(/computes rows 0 to \d+ of \d+ of model=[0-9a-f]{12} for node=e2/.test(used.log), `the part's log: ${used.log.slice(-2000)}`);
+    t.check(/is computed by 2 nodes, here \d+ % of the rows/.test(two.log), `two nodes: ${two.log.slice(-2000)}`);
+    await compare('big-e3', 8, 2, 'three nodes');
+    t.check(/is computed by 3 nodes/.test(three.log), `three nodes: ${three.log.slice(-2000)}`);
+
+    // a part is killed: another node takes its rows, and the answers go on
+    await compare('big-e2', 16, 2, 'killed', () => used.end('SIGKILL'));
+    t.check(two.log.includes(`lost node=${used.name} with rows`), `killed: ${two.log.slice(-2000)}`);
+    t.check(last_part(two) !== used.name, `another node takes the part: ${last_part(two)}`);
+
+    let status;
+    const seen = () => (status = spawnSync(shoal, ['cluster', 'status', '--server', gw.url]).stdout.toString());
+    await t.until(() => / 1 {2}\d+% p\d \d+% e2 {2}lost p\d/.test(seen()), { toString: () => `cluster status: ${status}` });
+    await c.close();
+    t.finish();
+})().catch(t.abandon);
