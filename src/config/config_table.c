@@ -323,7 +323,8 @@ const struct config_key config_keys[] = {
     ROW("models[].shard", STR, MODEL(shard), NULL, 0, 0, START,
         "In a shoal with certificates: other nodes compute some of its layers. `auto`: if it does "
         "not fit this node, or is at least 15 % faster so; `layers:2` or `layers:2..4`: over that "
-        "many nodes, with this one; `none`. The answers are the same."),
+        "many nodes, with this one; `rows:2` or `rows:2..4`: all of them compute rows of every "
+        "layer at once; `none`. The answers are the same."),
     ROW("models[].priority", I32, MODEL(spec.priority), "0", -1000, 1000, START,
         "When memory is short, models with a lower number are unloaded first."),
     CHOICE("models[].isolation", MODEL(isolation), "none|process", "none", START,

@@ -46,6 +46,29 @@ static void check_step(const struct shard_frame *f, const struct shard_step *s)
     expect(s->n_runs == 0 || n == s->n_tokens);
 }
 
+static void check_open(const struct shard_open *o)
+{
+    const struct decoder_rows *r = &o->rows;
+    expect(o->first < o->end && o->end <= o->n_layers && o->n_pages > 0);
+    expect((o->end == o->n_layers) == (r->n_parts > 0));
+    expect(r->n_parts <= DECODER_ROWS_MAX && (r->n_parts == 0 || r->index + 1 < r->n_parts));
+    for (uint32_t i = 0; i < r->n_parts; i++)
+        expect(r->heads[i] <= r->heads[i + 1] && r->ffn[i] <= r->ffn[i + 1] &&
+               r->dim[i] <= r->dim[i + 1]);
+}
+
+/* Its floats need not be aligned. */
+static void put_slice(struct buf *again, const struct shard_frame *f, const struct shard_slice *s)
+{
+    const size_t bytes = (size_t)s->n_tokens * s->n_cols * sizeof(float);
+    expect(inside(f, s->data, bytes) && s->part < DECODER_ROWS_MAX);
+    float *copy = malloc(bytes);
+    expect(copy != NULL);
+    memcpy(copy, s->data, bytes);
+    shard_slice_put(again, s, copy, s->n_cols);
+    free(copy);
+}
+
 static int read_one(const struct shard_frame *f, struct buf *again, struct err *e)
 {
     struct shard_hello hello;
@@ -54,6 +77,7 @@ static int read_one(const struct shard_frame *f, struct buf *again, struct err *
     struct shard_opened opened;
     struct shard_attach attach;
     struct shard_step step;
+    struct shard_slice slice;
     struct shard_fail fail;
     int rc = 0;
     switch (f->kind) {
@@ -67,7 +91,7 @@ static int read_one(const struct shard_frame *f, struct buf *again, struct err *
         return rc;
     case SHARD_OPEN:
         if ((rc = shard_open_read(&open, f, e)) == 0) {
-            expect(open.first < open.end && open.end < open.n_layers && open.n_pages > 0);
+            check_open(&open);
             shard_open_put(again, &open);
         }
         return rc;
@@ -89,6 +113,10 @@ static int read_one(const struct shard_frame *f, struct buf *again, struct err *
     case SHARD_FAIL:
         if ((rc = shard_fail_read(&fail, f, e)) == 0)
             shard_fail_put(again, &fail);
+        return rc;
+    case SHARD_SLICE:
+        if ((rc = shard_slice_read(&slice, f, e)) == 0)
+            put_slice(again, f, &slice);
         return rc;
     case SHARD_ECHO:
     case SHARD_ECHOED:

@@ -18,7 +18,7 @@ const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the 
 const body = (model, i) => ({ model, prompt: `${prompts[i % prompts.length]} ${i}`, max_tokens: 200, ignore_eos: true,
     ...(i % 2 ? { temperature: 0.9, seed: 100 + i } : { temperature: 0 }) });
 
-const idle = ['models:', `  - {name: idle, path: ${path.join(t.root, 'models/reply-draft.gguf')}, lazy: true}`];
+const idle = ['models:', `  - {name: idle, path: ${path.join(t.root, 'models/reply.gguf')}, lazy: true}`];
 async function node(name, lines = idle, cluster = []) {
     const config = path.join(dir, `${name}.yaml`);
     fs.writeFileSync(config, ['cluster:', `  name: ${name}`, '  listen: ["127.0.0.1:0"]', `  certs: ${certs(name)}`,
@@ -27,7 +27,7 @@ async function node(name, lines = idle, cluster = []) {
     m.address = m.out.match(/listening for other members on (?:https:\/\/)?(\S+)/)[1];
     return m;
 }
-const engine = (name, shard, others) => node(name, ['models:', `  - {name: big-${name}, path: ${file}, shard: "${shard}"}`],
+const engine = (name, shard, others) => node(name, ['listen: ["127.0.0.1:0"]', 'models:', `  - {name: big-${name}, path: ${file}, shard: "${shard}"}`],
     [`  nodes: [${others.map((n) => `"${n.address}"`).join(', ')}]`]);
 const last_part = (e) => [...e.log.matchAll(/rows \d+ to \d+ of \d+ are computed by node=([a-z0-9]+)/g)].at(-1)?.[1];
 
@@ -51,7 +51,7 @@ async function compare(model, from, n, what, hit = async () => {}) {
 
 (async () => {
     fs.mkdirSync(models);
-    fs.copyFileSync(path.join(t.root, 'models/reply.gguf'), file);
+    fs.copyFileSync(path.join(t.root, 'models/reply-draft.gguf'), file);
     ca('init');
     for (const name of ['e2', 'e3', 'p1', 'p2', 'p3', 'whole'])
         ca('issue', name, '--role', 'node', '--host', '127.0.0.1');
@@ -63,21 +63,25 @@ async function compare(model, from, n, what, hit = async () => {}) {
         ...[whole, two, three].flatMap((n) => ['--node', n.address])]).start();
     await c.all_ready({ gateway: gw }, 3);
 
-    await compare('big-e2', 0, 4, 'two nodes');
+    // over two nodes, of which one is killed on the way: another takes its rows, and the answers go on; and over three
     const used = parts.find((p) => p.name === last_part(two));
+    await Promise.all([compare('big-e2', 0, 4, 'two nodes', () => used.end('SIGKILL')), compare('big-e3', 8, 2, 'three nodes')]);
     t.check(/computes rows 0 to \d+ of \d+ of model=[0-9a-f]{12} for node=e2/.test(used.log), `the part's log: ${used.log.slice(-2000)}`);
     t.check(/is computed by 2 nodes, here \d+ % of the rows/.test(two.log), `two nodes: ${two.log.slice(-2000)}`);
-    await compare('big-e3', 8, 2, 'three nodes');
     t.check(/is computed by 3 nodes/.test(three.log), `three nodes: ${three.log.slice(-2000)}`);
-
-    // a part is killed: another node takes its rows, and the answers go on
-    await compare('big-e2', 16, 2, 'killed', () => used.end('SIGKILL'));
     t.check(two.log.includes(`lost node=${used.name} with rows`), `killed: ${two.log.slice(-2000)}`);
     t.check(last_part(two) !== used.name, `another node takes the part: ${last_part(two)}`);
 
     let status;
     const seen = () => (status = spawnSync(shoal, ['cluster', 'status', '--server', gw.url]).stdout.toString());
     await t.until(() => / 1 {2}\d+% p\d \d+% e2 {2}lost p\d/.test(seen()), { toString: () => `cluster status: ${status}` });
+    const metrics = await (await t.within(fetch(`${two.url}/metrics`), 'metrics')).text();
+    for (const name of ['steps', 'tokens', 'bytes', 'step_seconds', 'remote_seconds', 'wait_seconds'])
+        t.check(Number(metrics.match(`shoal_shard_${name}_total{model="[0-9a-f]{12}"} (\\S+)`)?.[1]) > 0, `${name}: ${metrics}`);
+    t.check(/shoal_shard_rebuilt_total\{model="[0-9a-f]{12}"\} 1\n/.test(metrics), `rebuilt: ${metrics}`);
+    const shares = [...metrics.matchAll(/shoal_shard_share\{model="[0-9a-f]{12}",node="(\w+)",first="0",last="3"\} (\S+)/g)];
+    t.same(shares.map((s) => s[1]).join(' '), `${last_part(two)} e2`, 'whose share');
+    t.check(Math.abs(shares.reduce((sum, s) => sum + Number(s[2]), 0) - 1) < 0.001, `shares: ${shares}`);
     await c.close();
     t.finish();
 })().catch(t.abandon);

@@ -463,12 +463,14 @@ static int receive(void *ctx, float *x, uint32_t n_tokens)
     struct shard_frame f;
     if (c->n_parts == 0)
         return SHOAL_EIO;
+    const uint64_t asked = clock_ns();
     int rc = await_from(c, c->n_parts - 1, &f);
     if (rc == 0)
         rc = take_result(c, &f, x, n_tokens);
     if (rc < 0)
         return rc;
     const uint64_t now = clock_ns();
+    c->facts.wait_ns += now - asked;
     if (c->n_sent == c->n_received)
         c->facts.step_ns += now - c->begun_ns;
     if (now - c->published_ns > 1000000000u)
