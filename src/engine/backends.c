@@ -139,7 +139,8 @@ static bool is_part(const struct decoder_opts *d)
     return d->layer_first > 0 || d->rows.n_parts > 0;
 }
 
-/* The layers or rows of other processes, before any are loaded here.  Without others the chain is dropped.
+/* The layers or rows of other processes, before any are loaded here.  Without others the chain is
+ * dropped.
  */
 static int cut_chain(struct shoal_engine *en, const struct shoal_engine_opts *o,
                      struct decoder_opts *d, const struct decoder_sizes *whole, struct err *e)

@@ -24,8 +24,8 @@ static int norm(struct loading *o, const float **w, const float **b, int layer, 
 
 /* The rows of own heads, of a matrix with `each` rows for every head of keys that begins at row
  * `first` of the tensor and column `at` of the result. */
-static int head_rows(struct loading *o, struct linear *l, int i, const char *part, uint32_t n_tensor,
-                     uint32_t first, uint32_t each, uint32_t at)
+static int head_rows(struct loading *o, struct linear *l, int i, const char *part,
+                     uint32_t n_tensor, uint32_t first, uint32_t each, uint32_t at)
 {
     const struct decoder *d = o->d;
     const struct plan_part rows = {.n_tensor = n_tensor,
@@ -60,7 +60,8 @@ static int attention_rows(struct loading *o, struct layer *l, int i)
     const uint32_t q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
     const uint32_t all = q + 2 * kv, q_each = q / c->n_kv_heads;
     const bool fused = plan_has(&o->p, i, "attn_qkv");
-    int rc = head_rows(o, &l->qkv[0], i, fused ? "attn_qkv" : "attn_q", fused ? all : q, 0, q_each, 0);
+    int rc =
+        head_rows(o, &l->qkv[0], i, fused ? "attn_qkv" : "attn_q", fused ? all : q, 0, q_each, 0);
     if (rc == 0)
         rc = head_rows(o, &l->qkv[1], i, fused ? "attn_qkv" : "attn_k", fused ? all : kv,
                        fused ? q : 0, c->head_dim, q);
@@ -72,8 +73,7 @@ static int attention_rows(struct loading *o, struct layer *l, int i)
         rc = plan_vector(&o->p, &l->q_norm, i, "attn_q_norm", "weight", c->head_dim, false);
     if (rc == 0)
         rc = plan_vector(&o->p, &l->k_norm, i, "attn_k_norm", "weight", c->head_dim, false);
-    return rc < 0 ? rc
-                  : own_rows(o, &l->attn_out, i, "attn_output", c->dim, 0, o->d->rows.dim, q);
+    return rc < 0 ? rc : own_rows(o, &l->attn_out, i, "attn_output", c->dim, 0, o->d->rows.dim, q);
 }
 
 static int feed_forward_rows(struct loading *o, struct layer *l, int i)
@@ -452,13 +452,50 @@ static int measure_layers(struct decoder *d, struct err *e)
     return 0;
 }
 
+/* Whether the architecture can be cut by rows; otherwise e says why not. */
+static int rows_possible(const struct decoder_config *c, struct err *e)
+{
+    const char *what = c->mixer             ? "recurrent layers"
+                       : c->n_experts > 0   ? "experts"
+                       : c->qk_norm_whole   ? "norms over all heads"
+                       : c->gated_attention ? "gated attention"
+                       : c->no_ffn          ? "no feed-forward"
+                                            : NULL;
+    return what ? err_set(e, SHOAL_EUNSUPPORTED,
+                          "%s: a model with %s cannot be divided by rows yet: divide it by layers",
+                          c->arch, what)
+                : 0;
+}
+
+/* least: of a part. */
+static bool is_cut(const uint32_t *cuts, uint32_t n_parts, uint32_t all, uint32_t least)
+{
+    bool ok = cuts[0] == 0 && cuts[n_parts] == all;
+    for (uint32_t i = 0; ok && i < n_parts; i++)
+        ok = cuts[i] <= cuts[i + 1] && cuts[i + 1] - cuts[i] >= least;
+    return ok;
+}
+
+static int check_rows(const struct decoder_rows *r, const struct decoder_config *c, struct err *e)
+{
+    if (r->n_parts < 2 || r->n_parts > DECODER_ROWS_MAX || r->index >= r->n_parts)
+        return err_set(e, SHOAL_EINVAL, "part %u of %u is no part by rows", r->index, r->n_parts);
+    if (!is_cut(r->heads, r->n_parts, c->n_kv_heads, 0) ||
+        !is_cut(r->ffn, r->n_parts, c->ffn_dim, 1) || !is_cut(r->dim, r->n_parts, c->dim, 1))
+        return err_set(e, SHOAL_EINVAL,
+                       "these cuts by rows are not those of a model with %u heads of keys, %u rows "
+                       "and %u",
+                       c->n_kv_heads, c->ffn_dim, c->dim);
+    return rows_possible(c, e);
+}
+
 static int configure_rows(struct decoder *d, const struct decoder_rows *r, struct err *e)
 {
     if (r->n_parts == 0)
         return 0;
     if (d->end - d->first < d->c.n_layers)
         return err_set(e, SHOAL_EINVAL, "a part by rows has rows of all layers");
-    int rc = decoder_rows_check(r, &d->c, e);
+    int rc = check_rows(r, &d->c, e);
     d->rows = *r;
     d->head0 = r->heads[r->index];
     d->head1 = rc == 0 ? r->heads[r->index + 1] : 0;
@@ -608,7 +645,7 @@ int decoder_costs(struct decoder_costs *out, const struct model_file *file,
                                       .n_vocab = d->c.n_vocab,
                                       .n_kv_heads = d->c.n_kv_heads,
                                       .ffn_dim = d->c.ffn_dim,
-                                      .rows = decoder_rows_possible(&d->c, NULL) == 0,
+                                      .rows = rows_possible(&d->c, NULL) == 0,
                                       .kv_page_bytes = d->kv_head_bytes * d->c.n_kv_heads};
     for (uint32_t i = d->first; rc == 0 && i < d->end; i++) {
         const struct layer *l = &d->layers[i];

@@ -108,7 +108,7 @@ struct decoder_opts {               /* all zero means defaults */
      * logits. */
     uint32_t layer_first, layer_end;
     struct decoder_rows rows; /* or rows of all layers; n_parts 0: whole matrices */
-    const char *cache_dir; /* folder for tiled weights; NULL: none */
+    const char *cache_dir;    /* folder for tiled weights; NULL: none */
     /* Progress of tiling, 0..1; returns true to cancel. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
@@ -193,7 +193,7 @@ bool decoder_lost(const struct decoder *d);
 struct decoder_costs {
     uint32_t n_layers, dim, n_vocab;
     uint32_t n_kv_heads, ffn_dim;
-    bool rows; /* it can be cut by rows */
+    bool rows;            /* it can be cut by rows */
     uint64_t layer_bytes; /* of the largest one */
     uint64_t head_bytes;
     uint64_t kv_page_bytes; /* of one layer */

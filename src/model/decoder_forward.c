@@ -382,24 +382,24 @@ static void attend_unit(struct decoder *d, uint32_t layer, const struct attn_uni
     const struct decoder_run *r = &d->runs[u->run];
     const uint32_t group = c->n_heads / c->n_kv_heads, heads = c->n_heads * c->head_dim;
     const size_t first = d->run_first[u->run], at = (size_t)u->kv_head * group * c->head_dim;
-    struct kern_attn job = {.q = d->qkv + first * d->qkv_dim + at,
-                            .q_ld = d->qkv_dim,
-                            .out = d->att + first * heads + at,
-                            .out_ld = heads,
-                            .n_tokens = r->n,
-                            .n_heads = group,
-                            .head_dim = c->head_dim,
-                            .scale = c->attn_scale,
-                            .cap = c->attn_cap,
-                            .pos0 = r->pos0,
-                            .window = d->layers[layer].window,
-                            .kind = d->kv_kind,
-                            .kv = d->kv + (d->layers[layer].kv_at * (d->head1 - d->head0) +
-                                           u->kv_head - d->head0) *
-                                              d->kv_head_bytes,
-                            .page_stride = d->kv_page_bytes,
-                            .pages = r->pages,
-                            .scratch = d->attn_scratch[member]};
+    struct kern_attn job = {
+        .q = d->qkv + first * d->qkv_dim + at,
+        .q_ld = d->qkv_dim,
+        .out = d->att + first * heads + at,
+        .out_ld = heads,
+        .n_tokens = r->n,
+        .n_heads = group,
+        .head_dim = c->head_dim,
+        .scale = c->attn_scale,
+        .cap = c->attn_cap,
+        .pos0 = r->pos0,
+        .window = d->layers[layer].window,
+        .kind = d->kv_kind,
+        .kv = d->kv + (d->layers[layer].kv_at * (d->head1 - d->head0) + u->kv_head - d->head0) *
+                          d->kv_head_bytes,
+        .page_stride = d->kv_page_bytes,
+        .pages = r->pages,
+        .scratch = d->attn_scratch[member]};
     d->k->attend(&job, u->row0, u->row1);
 }
 
@@ -743,7 +743,8 @@ static void attention_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_
 /* ---- by rows ---- */
 
 /* Gets what the others computed of a result of `width` columns for each cut. */
-static void gather(struct decoder *d, float *data, uint32_t ld, const uint32_t *cuts, uint32_t width)
+static void gather(struct decoder *d, float *data, uint32_t ld, const uint32_t *cuts,
+                   uint32_t width)
 {
     struct decoder_gather g = {
         .data = data, .ld = ld, .n_tokens = d->n_tokens, .number = d->n_gathered++};
@@ -944,9 +945,9 @@ static const struct {
     {start_all, "start"},          {prepare_all, "prepare"},   {attend_all, "attend"},
     {round_attended_all, "round"}, {mix_all, "mix"},           {finish_mixed_all, "mix"},
     {join_attention_all, "join"},  {choose_experts, "choose"}, {join_experts_all, "join"},
-    {join_ffn_all, "join"},        {gather_all, "gather"},
-    {activate_own_all, "act"},     {round_hidden_all, "round"}, {gather_attended, "wait"},
-    {gather_proj, "wait"},         {gather_hidden, "wait"},
+    {join_ffn_all, "join"},        {gather_all, "gather"},     {activate_own_all, "act"},
+    {round_hidden_all, "round"},   {gather_attended, "wait"},  {gather_proj, "wait"},
+    {gather_hidden, "wait"},
 };
 
 /* What is not in the tables is what adapters add. */

@@ -3,45 +3,7 @@
 
 #include <math.h>
 
-#include "model/decoder.h"
-
 #define UNIT 16u /* rows of a tile: other cuts leave tiles partly empty */
-
-int decoder_rows_possible(const struct decoder_config *c, struct err *e)
-{
-    const char *what = c->mixer             ? "recurrent layers"
-                       : c->n_experts > 0   ? "experts"
-                       : c->qk_norm_whole   ? "norms over all heads"
-                       : c->gated_attention ? "gated attention"
-                       : c->no_ffn          ? "no feed-forward"
-                                            : NULL;
-    return what ? err_set(e, SHOAL_EUNSUPPORTED,
-                          "%s: a model with %s cannot be divided by rows yet: divide it by layers",
-                          c->arch, what)
-                : 0;
-}
-
-/* least: of a part. */
-static bool is_cut(const uint32_t *cuts, uint32_t n_parts, uint32_t all, uint32_t least)
-{
-    bool ok = cuts[0] == 0 && cuts[n_parts] == all;
-    for (uint32_t i = 0; ok && i < n_parts; i++)
-        ok = cuts[i] <= cuts[i + 1] && cuts[i + 1] - cuts[i] >= least;
-    return ok;
-}
-
-int decoder_rows_check(const struct decoder_rows *r, const struct decoder_config *c, struct err *e)
-{
-    if (r->n_parts < 2 || r->n_parts > DECODER_ROWS_MAX || r->index >= r->n_parts)
-        return err_set(e, SHOAL_EINVAL, "part %u of %u is no part by rows", r->index, r->n_parts);
-    if (!is_cut(r->heads, r->n_parts, c->n_kv_heads, 0) ||
-        !is_cut(r->ffn, r->n_parts, c->ffn_dim, 1) || !is_cut(r->dim, r->n_parts, c->dim, 1))
-        return err_set(e, SHOAL_EINVAL,
-                       "these cuts by rows are not those of a model with %u heads of keys, %u rows "
-                       "and %u",
-                       c->n_kv_heads, c->ffn_dim, c->dim);
-    return decoder_rows_possible(c, e);
-}
 
 /* Rows that stay together: tiles, unless there are too few of them. */
 static uint32_t unit_of(uint32_t all, uint32_t n_parts)

@@ -9,7 +9,8 @@
  * both ways, and their order would be another.)  The last part has the head.
  *
  * Thread:    no state.
- * Failure:   SHOAL_EINVAL: no such cut; SHOAL_EUNSUPPORTED: the architecture has a block that cannot
+ * Failure:   SHOAL_EINVAL: no such cut; SHOAL_EUNSUPPORTED: the architecture has a block that
+ * cannot
  *            be cut. */
 #ifndef SHOAL_MODEL_DECODER_ROWS_H
 #define SHOAL_MODEL_DECODER_ROWS_H
@@ -23,12 +24,10 @@
 #define DECODER_ROWS_MAX 8u
 #define DECODER_ROWS_GATHERS 4u /* of a layer */
 
-struct decoder_config;
-
 /* Part i has what lies between cut i and cut i + 1. */
 struct decoder_rows {
-    uint32_t n_parts; /* 0: the model is not cut by rows */
-    uint32_t index;   /* of this part */
+    uint32_t n_parts;                     /* 0: the model is not cut by rows */
+    uint32_t index;                       /* of this part */
     uint32_t heads[DECODER_ROWS_MAX + 1]; /* of keys and values, with their queries; may be empty */
     uint32_t ffn[DECODER_ROWS_MAX + 1];
     uint32_t dim[DECODER_ROWS_MAX + 1];
@@ -39,18 +38,12 @@ struct decoder_gather {
     float *data; /* [n_tokens][ld] */
     size_t ld;
     uint32_t n_tokens;
-    uint32_t number; /* within the pass, from 0 */
+    uint32_t number;                     /* within the pass, from 0 */
     uint32_t cuts[DECODER_ROWS_MAX + 1]; /* columns: of part i from cuts[i] to cuts[i + 1] */
 };
 /* Fills in the columns of the others.  false: they are lost, and the pass is worth nothing; it is
  * not called again in this pass.  Called by whichever compute thread comes to it; it may block. */
 typedef bool (*decoder_gather_fn)(void *ctx, const struct decoder_gather *g);
-
-/* Whether the architecture can be cut; otherwise e says why not. */
-SHOAL_MUST_CHECK int decoder_rows_possible(const struct decoder_config *c, struct err *e);
-/* Whether these are cuts of the model. */
-SHOAL_MUST_CHECK int decoder_rows_check(const struct decoder_rows *r,
-                                        const struct decoder_config *c, struct err *e);
 
 /* Widths that are cut. */
 struct decoder_rows_of {

@@ -121,7 +121,8 @@ int weights_add_part(struct weights *w, const struct model_file_tensor *t, uint3
 {
     int rc = weights_add_rows(w, t, first + row0, n_rows, index, e);
     if (rc == 0)
-        w->of[*index] = (struct weights_of){t->data + t->n_bytes / (size_t)t->dims[1] * first, n_all};
+        w->of[*index] =
+            (struct weights_of){t->data + t->n_bytes / (size_t)t->dims[1] * first, n_all};
     return rc;
 }
 

@@ -42,7 +42,7 @@ struct weights {
     const struct model_file_tensor **tensors;
     struct model_file_tensor **parts; /* tensors that are rows of another; owned */
     uint32_t n_parts;
-    size_t *offsets; /* of each matrix within the data */
+    size_t *offsets;       /* of each matrix within the data */
     struct weights_of *of; /* of each matrix */
     uint32_t n, cap;
     size_t data_bytes;

@@ -128,8 +128,8 @@ static int choose(struct shard_chain *c, const struct shard_plan_model *m,
 {
     const double own = again ? c->plan.parts[c->plan.n_parts - 1].share : 0;
     if (c->o.want.mode != SHARD_ROWS)
-        return shard_plan_choose(&c->plan, m, nodes, n, c->o.want,
-                                 again ? c->shape.cut.first : 0, e);
+        return shard_plan_choose(&c->plan, m, nodes, n, c->o.want, again ? c->shape.cut.first : 0,
+                                 e);
     /* any number of others may take the place of those that were lost */
     const struct shard_want want = {SHARD_ROWS, again ? 2 : c->o.want.min,
                                     again ? SHARD_PLAN_MAX_PARTS : c->o.want.max};
@@ -228,8 +228,9 @@ static void put_what(char *out, size_t cap, const struct shard_chain *c, uint32_
 /* Everything that must be the same for results to be those of one model. */
 static uint64_t chain_of(const struct shard_chain *c, const uint8_t *session)
 {
-    const uint32_t words[] = {c->shape.n_layers, c->shape.dim,   c->shape.n_ctx, c->shape.max_batch,
-                              c->shape.n_pages,  c->shape.cut.first, c->shape.kv_q8, SHARD_MSG_VERSION};
+    const uint32_t words[] = {c->shape.n_layers,  c->shape.dim,     c->shape.n_ctx,
+                              c->shape.max_batch, c->shape.n_pages, c->shape.cut.first,
+                              c->shape.kv_q8,     SHARD_MSG_VERSION};
     uint64_t h = hash_bytes(c->o.sha256, SHA256_BYTES, 0);
     h = hash_bytes(SHOAL_VERSION, strlen(SHOAL_VERSION), h);
     h = hash_bytes(words, sizeof(words), h);
@@ -420,8 +421,8 @@ static int listen_to(struct shard_chain *c, uint32_t i, uint32_t ms, struct shar
     return take_other(c, i, f);
 }
 
-/* What part `from` delivers: a result or a slice.  By layers the others, which deliver nothing here,
- * are asked whether they live. */
+/* What part `from` delivers: a result or a slice.  By layers the others, which deliver nothing
+ * here, are asked whether they live. */
 static int await_from(struct shard_chain *c, uint32_t from, struct shard_frame *f)
 {
     const uint64_t until = clock_ns() + (uint64_t)STEP_MS * 1000000u;

@@ -1,5 +1,5 @@
-/* shard_chain.h - the first layers of a model on other nodes, or rows of all, for the engine of this one
- * (engine/decode/chain.h).
+/* shard_chain.h - the first layers of a model on other nodes, or rows of all, for the engine of
+ * this one (engine/decode/chain.h).
  *
  * Thread:    the engine's.
  * Ownership: create gives; the chain's close takes back.

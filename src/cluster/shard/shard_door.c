@@ -161,8 +161,8 @@ static int take_slice(struct session *s, struct shard_gather *g, struct err *e)
 static bool gather(void *ctx, const struct decoder_gather *what)
 {
     struct session *s = ctx;
-    struct shard_gather g = shard_gather_begin(what, s->open.chain, s->step, s->open.rows.n_parts,
-                                               s->open.rows.index);
+    struct shard_gather g =
+        shard_gather_begin(what, s->open.chain, s->step, s->open.rows.n_parts, s->open.rows.index);
     buf_clear(&s->reply);
     shard_gather_put(&s->reply, &g, clock_ns() - s->mark_ns);
     int rc = shard_link_send(s->opener, &s->reply, &s->lost);

@@ -2,7 +2,6 @@
 #include "cluster/shard/shard_msg.h"
 
 #include "base/rd.h"
-#include "engine/native/layer_part.h"
 
 #define MAX_TEXT 300u
 

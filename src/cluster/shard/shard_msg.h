@@ -14,8 +14,9 @@
  * that must be whole before the next product (model/decoder_rows.h) is gathered: a part sends its
  * columns as a SLICE to the engine's node, which sends its own and those of the others to each.
  *
- * Every STEP, RESULT and SLICE names its chain: a hash of the model's SHA-256, the version of Shoal, the
- * shape and the cuts.  Parts of another chain refuse it, so bytes of two models never meet.
+ * Every STEP, RESULT and SLICE names its chain: a hash of the model's SHA-256, the version of
+ * Shoal, the shape and the cuts.  Parts of another chain refuse it, so bytes of two models never
+ * meet.
  *
  * Thread:    no state.
  * Ownership: reading borrows: strings and arrays point into the frame.
@@ -30,8 +31,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "engine/native/layer_part.h"
 #include "host/sha256.h"
-#include "model/decoder_rows.h"
 
 #define SHARD_MSG_VERSION 1u
 #define SHARD_MSG_HEAD 8u

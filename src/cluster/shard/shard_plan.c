@@ -368,12 +368,12 @@ int shard_plan_rows(struct shard_plan *out, const struct shard_plan_model *m,
     bool found = false;
     if (!m->rows)
         return err_set(e, SHOAL_EUNSUPPORTED,
-                       "this architecture cannot be divided by rows yet: write layers:%u", want.min);
+                       "this architecture cannot be divided by rows yet: write layers:%u",
+                       want.min);
     for (uint32_t n = want.min; n <= want.max && n <= n_nodes; n++) {
         if (!shard_plan_rows_with(&p, m, nodes, n_nodes, n, own))
             continue;
-        if (!found || shard_plan_request_s(&p) <
-                          (1 - SHARD_PLAN_GAIN) * shard_plan_request_s(out))
+        if (!found || shard_plan_request_s(&p) < (1 - SHARD_PLAN_GAIN) * shard_plan_request_s(out))
             *out = p;
         found = true;
     }

@@ -73,7 +73,8 @@ SHOAL_MUST_CHECK int shard_want_read(struct shard_want *out, const char *text, s
 /* The best plan with exactly n_parts; false: none fits, and out says how far it came. */
 bool shard_plan_with(struct shard_plan *out, const struct shard_plan_model *m,
                      const struct shard_plan_node *nodes, uint32_t n_nodes, uint32_t n_parts);
-/* Chooses, also by rows if want says so.  forced_end: layers from there on are the engine's in any case; 0: not decided. */
+/* Chooses, also by rows if want says so.  forced_end: layers from there on are the engine's in any
+ * case; 0: not decided. */
 SHOAL_MUST_CHECK int shard_plan_choose(struct shard_plan *out, const struct shard_plan_model *m,
                                        const struct shard_plan_node *nodes, uint32_t n_nodes,
                                        struct shard_want want, uint32_t forced_end, struct err *e);

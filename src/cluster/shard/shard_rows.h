@@ -1,5 +1,5 @@
-/* shard_rows.h - slices of results (shard_msg.h) into and out of a decoder's memory, for the parts by
- * rows and for the engine's node.
+/* shard_rows.h - slices of results (shard_msg.h) into and out of a decoder's memory, for the parts
+ * by rows and for the engine's node.
  *
  * Thread:    no state.
  * Failure:   SHOAL_EFORMAT: a slice of another step, or nonsense. */

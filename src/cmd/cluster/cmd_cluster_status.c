@@ -175,8 +175,7 @@ static void put_part(struct buf *b, const cJSON *p)
     if (share > 0)
         buf_printf(b, " %.0f%%", share * 100);
     else
-        buf_printf(b, " %.0f-%.0f", server_ask_number(p, "first"),
-                   server_ask_number(p, "end") - 1);
+        buf_printf(b, " %.0f-%.0f", server_ask_number(p, "first"), server_ask_number(p, "end") - 1);
     buf_printf(b, " %s", server_ask_text(p, "node"));
 }
 
@@ -198,8 +197,8 @@ static void put_shards(struct buf *b, const cJSON *nodes)
             buf_printf(b, "%-12s  %6.1f ms  %6.1f ms  %6.1f ms  %6.1f ms  %10.0f  %7.0f ",
                        server_ask_text(c, "model"), server_ask_number(c, "predicted_ms"),
                        server_ask_number(c, "step_ms"), server_ask_number(c, "remote_ms"),
-                       server_ask_number(c, "wait_ms"),
-                       server_ask_number(c, "step_bytes"), server_ask_number(c, "rebuilt"));
+                       server_ask_number(c, "wait_ms"), server_ask_number(c, "step_bytes"),
+                       server_ask_number(c, "rebuilt"));
             cJSON_ArrayForEach(p, list(c, "parts"))
             {
                 put_part(b, p);

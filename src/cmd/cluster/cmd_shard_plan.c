@@ -31,7 +31,8 @@ static const struct opts_def defs[] = {
     {"machine", 0, OPTS_LIST, "NAME,MIB,GB/S,MS,MBIT/S", NULL, 0, 0,
      "a machine to assume: memory for models, memory bandwidth, round trip and rate of the link; "
      "the first one has the engine"},
-    {"shard", 0, OPTS_TEXT, "HOW", "auto", 0, 0, "as in the configuration: auto, layers:2..4, rows:2"},
+    {"shard", 0, OPTS_TEXT, "HOW", "auto", 0, 0,
+     "as in the configuration: auto, layers:2..4, rows:2"},
     {"context", 0, OPTS_UINT, "N", "0", 0, 16777216, "tokens of the longest conversation"},
     {"parallel", 0, OPTS_UINT, "N", "8", 1, 1024, "requests at once"},
     {"explain", 0, OPTS_FLAG, NULL, NULL, 0, 0, "show all plans and what is known of the machines"},
@@ -244,9 +245,8 @@ static void put_candidates(struct buf *b, const struct planning *p, const struct
 {
     struct shard_plan plan;
     for (uint32_t n = rows ? 2 : 1; n <= SHARD_PLAN_MAX_PARTS && n <= p->n_nodes; n++) {
-        const bool fits = rows
-                              ? shard_plan_rows_with(&plan, &p->model, p->nodes, p->n_nodes, n, 0)
-                              : shard_plan_with(&plan, &p->model, p->nodes, p->n_nodes, n);
+        const bool fits = rows ? shard_plan_rows_with(&plan, &p->model, p->nodes, p->n_nodes, n, 0)
+                               : shard_plan_with(&plan, &p->model, p->nodes, p->n_nodes, n);
         if (fits)
             put_plan(b, p, &plan, best && best->rows == rows && best->n_parts == n);
         else

@@ -1,9 +1,9 @@
-/* chain.h - a part of a decoder, computed by other processes: what the engine with the rest needs of
- * them.  Either they have the first layers, or rows of all layers (model/decoder_rows.h).
+/* chain.h - a part of a decoder, computed by other processes: what the engine with the rest needs
+ * of them.  Either they have the first layers, or rows of all layers (model/decoder_rows.h).
  * Implemented by cluster/shard.
  *
- * Each process keeps the keys and values of its own layers or heads.  Page numbers are the engine's and mean
- * the same everywhere.
+ * Each process keeps the keys and values of its own layers or heads.  Page numbers are the engine's
+ * and mean the same everywhere.
  *
  * Thread:    as lm.h.  Functions may block, for as long as the others are heard.
  * Ownership: whoever opens an engine with a chain gives it away, also if that fails: close frees

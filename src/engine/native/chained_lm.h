@@ -1,7 +1,8 @@
 /* chained_lm.h - a decoder of which other processes compute a part (decode/chain.h): the first
  * layers, or rows of all.
  *
- * By layers, a pass is cut into pieces of a few tokens of each prompt, which follow each other through the
+ * By layers, a pass is cut into pieces of a few tokens of each prompt, which follow each other
+ * through the
  * parts: while one part computes a piece, the part before it computes the next.  The order of sums
  * does not depend on how tokens are grouped, so the results are those of the whole model.  By rows,
  * all processes compute a pass together.

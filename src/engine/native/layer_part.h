@@ -20,10 +20,10 @@
 struct layer_part;
 
 struct layer_part_opts {
-    const char *path;       /* the model */
-    const char *cache_dir;  /* as in shoal_engine_opts */
-    size_t memory_bytes;    /* that it may take; 0: what the machine has */
-    uint32_t first, end;    /* its layers; by layers not the last one, which is the engine's */
+    const char *path;         /* the model */
+    const char *cache_dir;    /* as in shoal_engine_opts */
+    size_t memory_bytes;      /* that it may take; 0: what the machine has */
+    uint32_t first, end;      /* its layers; by layers not the last one, which is the engine's */
     struct decoder_rows rows; /* its rows of all layers; n_parts 0: whole layers */
     decoder_gather_fn gather; /* for rows; called during layer_part_run */
     void *gather_ctx;

@@ -256,8 +256,9 @@ static void put_parts(struct buf *b, const struct shard_chain_facts *f)
         char node[PROMETHEUS_LABEL_BYTES];
         const double share =
             f->plan.rows ? p->share : (p->end - p->first) / (double)(f->n_layers ? f->n_layers : 1);
-        buf_printf(b, "shoal_shard_share{model=\"%s\",%s,first=\"%u\",last=\"%u\"} %.4f\n", f->model,
-                   prometheus_label(node, "node", f->nodes[i]), p->first, p->end - 1, share);
+        buf_printf(b, "shoal_shard_share{model=\"%s\",%s,first=\"%u\",last=\"%u\"} %.4f\n",
+                   f->model, prometheus_label(node, "node", f->nodes[i]), p->first, p->end - 1,
+                   share);
     }
 }
 

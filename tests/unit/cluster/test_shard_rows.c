@@ -1,5 +1,5 @@
-/* test_shard_rows.c - slices of results between parts by rows: what is sent arrives in its place, and
- * nonsense does not. */
+/* test_shard_rows.c - slices of results between parts by rows: what is sent arrives in its place,
+ * and nonsense does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -16,10 +16,10 @@
 #define MAX_BATCH 16u
 #define MOST_FLOATS (MAX_BATCH * 4096u)
 
-static const char *const names[] = {"llama-gqa", "llama3-rope", "gemma3",   "gemma2",       "gpt2",
-                                    "gptneox",   "hunyuan",     "smollm3",  "qwen3",        "stablelm",
-                                    "granite",   "exaone4",     "phi2-qkv", "phi-longrope", "quant-a",
-                                    "quant-b",   "quant-c",     "quant-d",  "quant-e"};
+static const char *const names[] = {
+    "llama-gqa", "llama3-rope", "gemma3",   "gemma2",  "gpt2",    "gptneox",  "hunyuan",
+    "smollm3",   "qwen3",       "stablelm", "granite", "exaone4", "phi2-qkv", "phi-longrope",
+    "quant-a",   "quant-b",     "quant-c",  "quant-d", "quant-e"};
 
 struct table { /* where the parts meet */
     pthread_barrier_t barrier;
@@ -164,10 +164,8 @@ static void test_rows_compute_the_same_bits(void **state)
     static const struct {
         uint32_t n, batch, n_threads;
         double shares[DECODER_ROWS_MAX];
-    } ways[] = {{2, 16, 1, {1, 1}},
-                {2, 1, 2, {1, 5}},
-                {3, 5, 1, {3, 1, 2}},
-                {4, 16, 2, {1, 1, 4, 1}}};
+    } ways[] = {
+        {2, 16, 1, {1, 1}}, {2, 1, 2, {1, 5}}, {3, 5, 1, {3, 1, 2}}, {4, 16, 2, {1, 1, 4, 1}}};
     static struct table table;
     table.lose_at = UINT32_MAX;
     for (size_t m = 0; m < sizeof(names) / sizeof(names[0]); m++) {
@@ -180,8 +178,7 @@ static void test_rows_compute_the_same_bits(void **state)
         float *want = logits_of(file, &rows, &table, 7, 1, &n_lost);
         for (size_t w = 0; w < sizeof(ways) / sizeof(ways[0]); w++) {
             assert_int_equal(decoder_rows_cut(&rows, &of, ways[w].shares, ways[w].n, NULL), 0);
-            float *got =
-                logits_of(file, &rows, &table, ways[w].batch, ways[w].n_threads, &n_lost);
+            float *got = logits_of(file, &rows, &table, ways[w].batch, ways[w].n_threads, &n_lost);
             if (memcmp(want, got, (size_t)N_IDS * c.n_vocab * sizeof(float)) != 0)
                 fail_msg("%s: way %zu differs", names[m], w);
             const uint32_t passes = (N_IDS + ways[w].batch - 1) / ways[w].batch;
@@ -262,8 +259,8 @@ static void test_rows_of_a_matrix_have_its_tiles(void **state)
     assert_int_equal(crew_lane_create(&lane, NULL, 1, NULL), 0);
     assert_int_equal(weights_add(&w, &t, &whole, NULL), 0);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(
-            weights_add_part(&w, &t, 0, ROWS, (uint32_t)at[i], PART, &part[i], NULL), 0);
+        assert_int_equal(weights_add_part(&w, &t, 0, ROWS, (uint32_t)at[i], PART, &part[i], NULL),
+                         0);
     assert_int_equal(weights_load(&w, "", NULL, lane, NULL, NULL, NULL), 0);
     for (uint32_t i = 0; i < 3; i++) {
         const struct kern_mat *a = &w.mats[whole], *b = &w.mats[part[i]];
