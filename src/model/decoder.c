@@ -1,4 +1,5 @@
 /* decoder.c - loading: tiles the tensors of a model file, converts vectors, reserves scratch. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -761,6 +762,12 @@ void decoder_set_gather(struct decoder *d, decoder_gather_fn fn, void *ctx)
 {
     d->gather = fn;
     d->gather_ctx = ctx;
+}
+
+void decoder_recut(struct decoder *d, const struct decoder_rows *rows)
+{
+    assert(rows->heads[rows->index] == d->head0 && rows->heads[rows->index + 1] == d->head1);
+    d->rows = *rows;
 }
 
 bool decoder_lost(const struct decoder *d)

@@ -187,6 +187,8 @@ const float *decoder_logits(const struct decoder *d, uint32_t i);
 const float *decoder_hidden(const struct decoder *d, uint32_t i);
 /* For a part by rows, before its first pass: what gets the results of the others. */
 void decoder_set_gather(struct decoder *d, decoder_gather_fn fn, void *ctx);
+/* Cuts that differ in the other parts only (decoder_rows_recut), for later passes. */
+void decoder_recut(struct decoder *d, const struct decoder_rows *rows);
 /* Whether a gather of the last pass failed. */
 bool decoder_lost(const struct decoder *d);
 /* Bytes of tensors by what needs them: of each layer, of the embedding and of the head. */

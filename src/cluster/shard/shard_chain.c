@@ -552,7 +552,7 @@ static int connect_parts(void *ctx, const struct chain_shape *s, struct err *e)
     return 0;
 }
 
-static int reconnect(void *ctx)
+static int reconnect(void *ctx, struct decoder_rows *rows)
 {
     struct shard_chain *c = ctx;
     struct err e = {0};
@@ -570,6 +570,7 @@ static int reconnect(void *ctx)
         }
         usleep(RETRY_US);
     }
+    *rows = c->rows;
     c->facts.n_rebuilt++;
     publish(c);
     log_info("shard", "model=%s works again after %.0f ms", c->facts.model,

@@ -49,8 +49,9 @@ struct chain_ops {
     int (*receive)(void *ctx, float *x, uint32_t n_tokens);
     /* By rows: as decoder_gather_fn, for the step that was sent. */
     bool (*gather)(void *ctx, const struct decoder_gather *g);
-    /* After a failure of the three above: a chain that works, whose keys and values are lost. */
-    int (*reconnect)(void *ctx);
+    /* After a failure of the three above: a chain that works, whose keys and values are lost.  By
+     * rows the others may be cut in another way, and *rows says how; this part is as it was. */
+    int (*reconnect)(void *ctx, struct decoder_rows *rows);
     uint32_t (*n_parts)(const void *ctx); /* with the engine's own */
     void (*close)(void *ctx);
 };

@@ -100,6 +100,15 @@ static int pass_in_pieces(struct chained *c, const struct lm_pass *pass)
     return rc < 0 ? rc : finish_pass(c, pass, all);
 }
 
+static int reconnect(struct chained *c)
+{
+    struct decoder_rows rows = {.n_parts = 0};
+    int rc = c->chain.ops->reconnect(c->chain.ctx, &rows);
+    if (rc == 0 && c->rows)
+        decoder_recut(c->d, &rows);
+    return rc;
+}
+
 static void chained_passes(void *impl, lm_next_fn next, void *ctx)
 {
     struct chained *c = impl;
@@ -108,7 +117,7 @@ static void chained_passes(void *impl, lm_next_fn next, void *ctx)
         int rc = c->rows ? pass_together(c, &pass) : pass_in_pieces(c, &pass);
         if (rc == 0)
             continue;
-        rc = c->chain.ops->reconnect(c->chain.ctx);
+        rc = reconnect(c);
         for (uint32_t i = 0; i < pass.n_runs; i++)
             pass.codes[i] = rc < 0 ? rc : LM_LOST;
     }

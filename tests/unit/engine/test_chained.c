@@ -133,9 +133,10 @@ static int fake_receive(void *ctx, float *x, uint32_t n_tokens)
 }
 
 /* The new parts know nothing of what the lost ones have computed. */
-static int fake_reconnect(void *ctx)
+static int fake_reconnect(void *ctx, struct decoder_rows *rows)
 {
     struct fake *f = ctx;
+    (void)rows;
     f->n_lost++;
     drop_steps(f);
     if (f->refuse)

@@ -290,6 +290,19 @@ static void test_cuts(void **state)
     assert_int_equal(decoder_rows_cut(&r, &of, none, 2, &e), SHOAL_EINVAL);
     assert_int_equal(decoder_rows_cut(&r, &of, equal, 1, &e), SHOAL_EINVAL);
     assert_int_equal(decoder_rows_cut(&r, &of, equal, 9, &e), SHOAL_EINVAL);
+    /* others come and go, and the last one keeps what it has */
+    struct decoder_rows now;
+    assert_int_equal(decoder_rows_cut(&r, &of, equal, 3, &e), 0);
+    for (uint32_t n = 2; n <= DECODER_ROWS_MAX; n++) {
+        assert_int_equal(decoder_rows_recut(&now, &r, equal, n, &e), 0);
+        const uint32_t last = now.n_parts - 1;
+        assert_true(now.heads[last] == r.heads[2] && now.ffn[last] == r.ffn[2] &&
+                    now.dim[last] == r.dim[2] && now.index == last);
+        assert_true(now.heads[last + 1] == 4 && now.ffn[last + 1] == 5632 &&
+                    now.dim[last + 1] == 2048 && now.dim[0] == 0);
+    }
+    assert_int_equal(decoder_rows_recut(&now, &r, equal, 9, &e), SHOAL_EINVAL);
+    assert_int_equal(decoder_rows_recut(&now, &r, equal, 1, &e), SHOAL_EINVAL);
     const struct decoder_rows_of small = {4, 64, 7};
     assert_int_equal(decoder_rows_cut(&r, &small, equal, 8, &e), SHOAL_EINVAL);
     assert_non_null(strstr(e.msg, "cannot be divided by rows among 8"));
