@@ -30,12 +30,27 @@ static void same(const struct shard_frame *f, const struct buf *b)
            memcmp(b->data, f->body - SHARD_MSG_HEAD, b->len) == 0);
 }
 
+/* Any bytes of rows can be read as floats. */
+static void check_rows(const struct shard_frame *f, const uint8_t *data, uint32_t n_tokens, bool q8,
+                       uint32_t n_cols)
+{
+    const size_t row = shard_row_bytes(q8, n_cols);
+    float *x = malloc(n_cols * sizeof(*x));
+    expect(x && inside(f, data, n_tokens * row));
+    for (uint32_t t = 0; t < n_tokens; t++)
+        shard_row_get(x, q8, data + t * row, n_cols);
+    free(x);
+}
+
 static void check_step(const struct shard_frame *f, const struct shard_step *s)
 {
     const uint8_t *at = s->runs;
     uint64_t n = 0;
     expect(inside(f, s->runs, s->runs_bytes));
-    expect(inside(f, s->data, (size_t)s->n_tokens * (s->dim ? s->dim : 1) * 4));
+    if (s->dim)
+        check_rows(f, s->data, s->n_tokens, s->q8, s->dim);
+    else
+        expect(inside(f, s->data, s->n_tokens * sizeof(int32_t)));
     for (uint32_t i = 0; i < s->n_runs; i++) {
         const struct shard_run r = shard_step_next_run(&at);
         expect(inside(f, r.pages, r.n_pages * sizeof(uint32_t)));
@@ -55,18 +70,6 @@ static void check_open(const struct shard_open *o)
     for (uint32_t i = 0; i < r->n_parts; i++)
         expect(r->heads[i] <= r->heads[i + 1] && r->ffn[i] <= r->ffn[i + 1] &&
                r->dim[i] <= r->dim[i + 1]);
-}
-
-/* Its floats need not be aligned. */
-static void put_slice(struct buf *again, const struct shard_frame *f, const struct shard_slice *s)
-{
-    const size_t bytes = (size_t)s->n_tokens * s->n_cols * sizeof(float);
-    expect(inside(f, s->data, bytes) && s->part < DECODER_ROWS_MAX);
-    float *copy = malloc(bytes);
-    expect(copy != NULL);
-    memcpy(copy, s->data, bytes);
-    shard_slice_put(again, s, copy, s->n_cols);
-    free(copy);
 }
 
 static int read_one(const struct shard_frame *f, struct buf *again, struct err *e)
@@ -115,8 +118,11 @@ static int read_one(const struct shard_frame *f, struct buf *again, struct err *
             shard_fail_put(again, &fail);
         return rc;
     case SHARD_SLICE:
-        if ((rc = shard_slice_read(&slice, f, e)) == 0)
-            put_slice(again, f, &slice);
+        if ((rc = shard_slice_read(&slice, f, e)) == 0) {
+            expect(slice.part < DECODER_ROWS_MAX);
+            check_rows(f, slice.data, slice.n_tokens, slice.q8, slice.n_cols);
+            shard_slice_put(again, &slice);
+        }
         return rc;
     case SHARD_ECHO:
     case SHARD_ECHOED:

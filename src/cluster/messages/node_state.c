@@ -124,6 +124,7 @@ static void put_chains(pb_state *m, struct arena *a, const struct node_state *s)
         list[i].remote_ms = c->remote_ms;
         list[i].step_bytes = c->step_bytes;
         list[i].wait_ms = c->wait_ms;
+        list[i].q8 = c->q8;
         put_parts(&list[i], a, c);
     }
     m->n_chains = list ? s->n_chains : 0;
@@ -308,7 +309,8 @@ static void read_chains(struct node_state *out, struct arena *a, const pb_state 
                                       .step_ms = sane(c->step_ms),
                                       .remote_ms = sane(c->remote_ms),
                                       .step_bytes = sane(c->step_bytes),
-                                      .wait_ms = sane(c->wait_ms)};
+                                      .wait_ms = sane(c->wait_ms),
+                                      .q8 = c->q8};
         read_parts(&list[i], a, c);
     }
     out->chains = list;

@@ -59,6 +59,7 @@ struct node_chain {
     uint32_t n_rebuilt;
     const char *lost; /* why a part was lost the last time; "": none was */
     double predicted_ms, step_ms, remote_ms, step_bytes, wait_ms; /* as in node.proto */
+    bool q8; /* activations travel in 8 bits: answers may differ */
 };
 
 struct node_state {

@@ -45,9 +45,8 @@ struct shard_chain {
     struct avoided avoided[MAX_AVOIDED];
     uint32_t n_avoided;
     struct buf runs, frame;
-    struct buf tokens;
+    struct buf tokens, packed;
     uint64_t begun_ns; /* of the step that is awaited */
-    uint64_t published_ns;
     struct shard_chain_facts facts;
 };
 
@@ -131,8 +130,9 @@ static int choose(struct shard_chain *c, const struct shard_plan_model *m,
         return shard_plan_choose(&c->plan, m, nodes, n, c->o.want, again ? c->shape.cut.first : 0,
                                  e);
     /* any number of others may take the place of those that were lost */
-    const struct shard_want want = {SHARD_ROWS, again ? 2 : c->o.want.min,
-                                    again ? SHARD_PLAN_MAX_PARTS : c->o.want.max};
+    const struct shard_want want = {.mode = SHARD_ROWS,
+                                    .min = again ? 2 : c->o.want.min,
+                                    .max = again ? SHARD_PLAN_MAX_PARTS : c->o.want.max};
     int rc = shard_plan_rows(&c->plan, m, nodes, n, want, own, e);
     return rc < 0 ? rc : cut_rows(c, again, e);
 }
@@ -202,7 +202,6 @@ static void publish(struct shard_chain *c)
     for (uint32_t i = 0; i < c->n_parts; i++)
         snprintf(f->nodes[i], sizeof(f->nodes[i]), "%s", c->parts[i].peer.name);
     snprintf(f->nodes[c->n_parts], sizeof(f->nodes[0]), "%s", c->o.name);
-    c->published_ns = clock_ns();
     c->o.changed(c->o.ctx, c, f);
 }
 
@@ -228,9 +227,9 @@ static void put_what(char *out, size_t cap, const struct shard_chain *c, uint32_
 /* Everything that must be the same for results to be those of one model. */
 static uint64_t chain_of(const struct shard_chain *c, const uint8_t *session)
 {
-    const uint32_t words[] = {c->shape.n_layers,  c->shape.dim,     c->shape.n_ctx,
-                              c->shape.max_batch, c->shape.n_pages, c->shape.cut.first,
-                              c->shape.kv_q8,     SHARD_MSG_VERSION};
+    const uint32_t words[] = {c->shape.n_layers,  c->shape.dim,      c->shape.n_ctx,
+                              c->shape.max_batch, c->shape.n_pages,  c->shape.cut.first,
+                              c->shape.kv_q8,     SHARD_MSG_VERSION, c->o.want.q8};
     uint64_t h = hash_bytes(c->o.sha256, SHA256_BYTES, 0);
     h = hash_bytes(SHOAL_VERSION, strlen(SHOAL_VERSION), h);
     h = hash_bytes(words, sizeof(words), h);
@@ -254,6 +253,7 @@ static int open_part(struct shard_chain *c, uint32_t i, const uint8_t *session, 
                            .max_batch = c->shape.max_batch,
                            .n_pages = c->shape.n_pages,
                            .kv_q8 = c->shape.kv_q8,
+                           .wire_q8 = c->o.want.q8,
                            .next = {next, strlen(next)},
                            .rows = c->rows};
     o.rows.index = rows ? i : 0;
@@ -330,12 +330,9 @@ static int send_to_all(struct shard_chain *c, uint32_t but)
 /* By rows: all compute the step at once.  The one before is complete. */
 static int begin_together(struct shard_chain *c, uint32_t n_tokens)
 {
-    const uint64_t now = clock_ns();
-    c->begun_ns = now;
+    c->begun_ns = clock_ns();
     c->facts.n_steps++;
     c->facts.n_tokens += n_tokens;
-    if (now - c->published_ns > 1000000000u)
-        publish(c);
     return send_to_all(c, c->n_parts);
 }
 
@@ -445,9 +442,11 @@ static int take_result(struct shard_chain *c, const struct shard_frame *f, float
     if (shard_step_read(&s, f, &e) < 0)
         return lost(c, last, e.msg);
     if (s.chain != c->chain || s.number != c->n_received || s.n_tokens != n ||
-        s.dim != c->shape.dim)
+        s.dim != c->shape.dim || s.q8 != c->o.want.q8)
         return lost(c, last, "it sent a result of another step");
-    memcpy(x, s.data, (size_t)n * s.dim * sizeof(float));
+    for (uint32_t t = 0; t < n; t++)
+        shard_row_get(x + (size_t)t * s.dim, s.q8, s.data + t * shard_row_bytes(s.q8, s.dim),
+                      s.dim);
     if (!layer_part_finite(x, (size_t)n * s.dim))
         return lost(c, last, "it sent values that are not numbers");
     c->n_received++;
@@ -472,10 +471,10 @@ static int receive(void *ctx, float *x, uint32_t n_tokens)
         return rc;
     const uint64_t now = clock_ns();
     c->facts.wait_ns += now - asked;
-    if (c->n_sent == c->n_received)
+    if (c->n_sent == c->n_received) {
         c->facts.step_ns += now - c->begun_ns;
-    if (now - c->published_ns > 1000000000u)
         publish(c);
+    }
     return 0;
 }
 
@@ -505,16 +504,19 @@ static bool gather(void *ctx, const struct decoder_gather *what)
     const uint64_t begun = clock_ns();
     struct shard_gather g =
         shard_gather_begin(what, c->chain, c->n_sent - 1, c->rows.n_parts, c->rows.index);
+    g.q8 = c->o.want.q8;
     buf_clear(&c->frame);
-    shard_gather_put(&c->frame, &g, 0);
+    shard_gather_put(&c->frame, &c->packed, &g, 0);
     int rc = send_to_all(c, c->n_parts);
     for (uint32_t i = 0; rc == 0 && i < c->n_parts; i++)
         if (!(g.got >> i & 1))
             rc = gather_from(c, &g, i);
     const uint64_t now = clock_ns();
     c->facts.wait_ns += now - begun;
-    if (what->number + 1 == DECODER_ROWS_GATHERS * c->shape.n_layers)
+    if (what->number + 1 == DECODER_ROWS_GATHERS * c->shape.n_layers) {
         c->facts.step_ns += now - c->begun_ns;
+        publish(c);
+    }
     return rc == 0;
 }
 
@@ -535,8 +537,9 @@ static int cut(void *ctx, const struct chain_costs *costs, struct chain_cut *out
         snprintf(here, sizeof(here), "%.0f %% of the rows", own->share * 100);
     else
         snprintf(here, sizeof(here), "from layer %u on", own->first);
-    log_info("shard", "model=%s is computed by %u nodes, here %s: predicted %.1f ms per token",
-             c->facts.model, c->plan.n_parts, here, c->plan.token_s * 1e3);
+    log_info("shard", "model=%s is computed by %u nodes, here %s: predicted %.1f ms per token%s",
+             c->facts.model, c->plan.n_parts, here, c->plan.token_s * 1e3,
+             c->o.want.q8 ? "; activations travel in 8 bits: answers may differ" : "");
     return 0;
 }
 
@@ -592,6 +595,7 @@ static void close_chain(void *ctx)
     buf_fini(&c->runs);
     buf_fini(&c->frame);
     buf_fini(&c->tokens);
+    buf_fini(&c->packed);
     mem_free(c);
 }
 
@@ -616,6 +620,8 @@ int shard_chain_create(struct chain *out, const struct shard_chain_opts *o, stru
     buf_init(&c->runs, SHARD_MSG_MAX_BODY);
     buf_init(&c->frame, SHARD_MSG_MAX_BODY + SHARD_MSG_HEAD);
     buf_init(&c->tokens, SHARD_MSG_MAX_BODY);
+    buf_init(&c->packed, SHARD_MSG_MAX_BODY);
+    c->facts.q8 = o->want.q8;
     *out = (struct chain){&ops, c};
     return 0;
 }

@@ -25,6 +25,7 @@ struct shard_chain_facts {
     uint64_t step_ns, remote_ns;         /* remote: computing, by the others */
     uint64_t wait_ns;                    /* that this node waited for results of the others */
     uint32_t n_rebuilt;
+    bool q8;        /* activations travel in 8 bits: answers may differ */
     char lost[160]; /* why it was rebuilt last */
 };
 

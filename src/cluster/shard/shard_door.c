@@ -44,7 +44,7 @@ struct session {
     pthread_cond_t wake;
     pthread_t thread;
     char engine[64], model[13]; /* for people: whose it is, and the beginning of its SHA-256 */
-    struct buf reply;
+    struct buf reply, packed;
     uint64_t step, mark_ns; /* by rows: the step that is computed, and since when it computes */
     struct err lost;        /* why a gather failed; code 0: none did */
 };
@@ -163,8 +163,9 @@ static bool gather(void *ctx, const struct decoder_gather *what)
     struct session *s = ctx;
     struct shard_gather g =
         shard_gather_begin(what, s->open.chain, s->step, s->open.rows.n_parts, s->open.rows.index);
+    g.q8 = s->open.wire_q8;
     buf_clear(&s->reply);
-    shard_gather_put(&s->reply, &g, clock_ns() - s->mark_ns);
+    shard_gather_put(&s->reply, &s->packed, &g, clock_ns() - s->mark_ns);
     int rc = shard_link_send(s->opener, &s->reply, &s->lost);
     while (rc == 0 && !shard_gather_done(&g))
         rc = take_slice(s, &g, &s->lost);
@@ -229,7 +230,13 @@ static int run_step(struct session *s, const struct queued *q, struct err *e)
         return rc;
     step.compute_ns += clock_ns() - t0;
     step.dim = s->open.dim;
-    step.data = (const uint8_t *)(const void *)x;
+    step.q8 = s->open.wire_q8;
+    buf_clear(&s->packed);
+    for (uint32_t t = 0; t < step.n_tokens; t++)
+        shard_row_put(&s->packed, step.q8, x + (size_t)t * step.dim, step.dim);
+    if (s->packed.rc < 0)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a message");
+    step.data = (const uint8_t *)s->packed.data;
     if (!s->out) {
         step.n_runs = 0;
         step.runs_bytes = 0;
@@ -290,6 +297,7 @@ static void session_end(struct session *s)
     }
     pthread_cond_destroy(&s->wake);
     buf_fini(&s->reply);
+    buf_fini(&s->packed);
     mem_free(s);
 }
 
@@ -316,6 +324,7 @@ static int session_begin(struct conn *c, const struct shard_open *o, struct err 
     snprintf(s->model, sizeof(s->model), "%.12s", hex);
     pthread_cond_init(&s->wake, NULL);
     buf_init(&s->reply, SHARD_MSG_MAX_BODY + SHARD_MSG_HEAD);
+    buf_init(&s->packed, SHARD_MSG_MAX_BODY);
     pthread_mutex_lock(&d->lock);
     int rc =
         d->stop || find_session(d, o->session) ? err_set(e, SHOAL_EBUSY, "cannot open it now") : 0;

@@ -2,8 +2,12 @@
 #include "cluster/shard/shard_msg.h"
 
 #include "base/rd.h"
+#include "cluster/shard/shard_q8.h"
 
 #define MAX_TEXT 300u
+#define Q8_COLS 0x80000000u /* with a number of columns: they are in 8 bits */
+#define KV_Q8 1u            /* flags of an OPEN */
+#define WIRE_Q8 2u
 
 /* ---- reading ---- */
 
@@ -129,7 +133,9 @@ int shard_open_read(struct shard_open *m, const struct shard_frame *f, struct er
     m->n_ctx = rd_u32(&r);
     m->max_batch = rd_u32(&r);
     m->n_pages = rd_u32(&r);
-    m->kv_q8 = rd_u32(&r);
+    const uint32_t flags = rd_u32(&r);
+    m->kv_q8 = flags & KV_Q8;
+    m->wire_q8 = flags & WIRE_Q8;
     m->next = text(&r);
     rows(&r, &m->rows);
     int rc = done(&r, "a damaged OPEN", e);
@@ -139,7 +145,7 @@ int shard_open_read(struct shard_open *m, const struct shard_frame *f, struct er
         return bad(e, "an OPEN of layers that are no part");
     if (m->dim == 0 || m->dim > SHARD_MSG_MAX_DIM || m->n_ctx == 0 || m->n_ctx > 1u << 20 ||
         m->max_batch == 0 || m->max_batch > SHARD_MSG_MAX_TOKENS || m->n_pages == 0 ||
-        m->n_pages > 1u << 30 || m->kv_q8 > 1)
+        m->n_pages > 1u << 30 || flags > (KV_Q8 | WIRE_Q8))
         return bad(e, "an OPEN with an impossible shape");
     return 0;
 }
@@ -171,6 +177,39 @@ int shard_fail_read(struct shard_fail *m, const struct shard_frame *f, struct er
                                                                  : rc;
 }
 
+size_t shard_row_bytes(bool q8, uint32_t n_cols)
+{
+    return q8 ? shard_q8_row_bytes(n_cols) : n_cols * sizeof(float);
+}
+
+void shard_row_put(struct buf *out, bool q8, const float *x, uint32_t n_cols)
+{
+    if (q8)
+        shard_q8_put(out, x, n_cols);
+    else
+        buf_put(out, x, n_cols * sizeof(*x));
+}
+
+void shard_row_get(float *x, bool q8, const uint8_t *bytes, uint32_t n_cols)
+{
+    if (q8)
+        shard_q8_get(x, bytes, n_cols);
+    else
+        memcpy(x, bytes, n_cols * sizeof(*x));
+}
+
+static uint32_t columns(struct rd *r, bool *q8)
+{
+    const uint32_t n = rd_u32(r);
+    *q8 = n & Q8_COLS;
+    return n & ~Q8_COLS;
+}
+
+static size_t data_bytes(const struct shard_step *m)
+{
+    return m->n_tokens * (m->dim ? shard_row_bytes(m->q8, m->dim) : sizeof(int32_t));
+}
+
 /* One run: its tokens, and pages that cover them. */
 static bool run_fits(struct rd *r, uint64_t *n_tokens)
 {
@@ -189,10 +228,10 @@ int shard_step_read(struct shard_step *m, const struct shard_frame *f, struct er
     m->compute_ns = rd_u64(&r);
     m->n_runs = rd_u32(&r);
     m->n_tokens = rd_u32(&r);
-    m->dim = rd_u32(&r);
+    m->dim = columns(&r, &m->q8);
     if (r.bad || m->n_tokens == 0 || m->n_tokens > SHARD_MSG_MAX_TOKENS ||
         m->dim > SHARD_MSG_MAX_DIM || m->n_runs > SHARD_MSG_MAX_RUNS ||
-        (m->n_runs == 0) != result || (result && m->dim == 0))
+        (m->n_runs == 0) != result || ((result || m->q8) && m->dim == 0))
         return bad(e, "a step with an impossible shape");
     uint64_t sum = 0;
     m->runs = r.p;
@@ -202,7 +241,7 @@ int shard_step_read(struct shard_step *m, const struct shard_frame *f, struct er
     if (!result && sum != m->n_tokens)
         return bad(e, "a step whose tokens do not add up");
     m->runs_bytes = (size_t)(r.p - m->runs);
-    m->data = rd_take(&r, (uint64_t)m->n_tokens * (m->dim ? m->dim : 1) * 4);
+    m->data = rd_take(&r, data_bytes(m));
     return done(&r, "a step of another length than its shape", e);
 }
 
@@ -215,11 +254,11 @@ int shard_slice_read(struct shard_slice *m, const struct shard_frame *f, struct 
     m->gather = rd_u32(&r);
     m->part = rd_u32(&r);
     m->n_tokens = rd_u32(&r);
-    m->n_cols = rd_u32(&r);
+    m->n_cols = columns(&r, &m->q8);
     if (r.bad || m->part >= DECODER_ROWS_MAX || m->n_tokens == 0 ||
         m->n_tokens > SHARD_MSG_MAX_TOKENS || m->n_cols == 0 || m->n_cols > SHARD_MSG_MAX_COLS)
         return bad(e, "a slice with an impossible shape");
-    m->data = rd_take(&r, (uint64_t)m->n_tokens * m->n_cols * sizeof(float));
+    m->data = rd_take(&r, (uint64_t)m->n_tokens * shard_row_bytes(m->q8, m->n_cols));
     return done(&r, "a slice of another length than its shape", e);
 }
 
@@ -320,7 +359,7 @@ void shard_open_put(struct buf *out, const struct shard_open *m)
     put_u32(out, m->n_ctx);
     put_u32(out, m->max_batch);
     put_u32(out, m->n_pages);
-    put_u32(out, m->kv_q8);
+    put_u32(out, (m->kv_q8 ? KV_Q8 : 0) | (m->wire_q8 ? WIRE_Q8 : 0));
     put_text(out, m->next);
     if (!parts)
         return;
@@ -354,30 +393,30 @@ void shard_fail_put(struct buf *out, const struct shard_fail *m)
 
 void shard_step_put(struct buf *out, enum shard_msg_kind kind, const struct shard_step *m)
 {
-    const size_t data = (size_t)m->n_tokens * (m->dim ? m->dim : 1) * 4;
+    const size_t data = data_bytes(m);
     put_head(out, kind, 3 * 8 + 3 * 4 + m->runs_bytes + data);
     put_u64(out, m->chain);
     put_u64(out, m->number);
     put_u64(out, m->compute_ns);
     put_u32(out, m->n_runs);
     put_u32(out, m->n_tokens);
-    put_u32(out, m->dim);
+    put_u32(out, m->dim | (m->q8 ? Q8_COLS : 0));
     buf_put(out, m->runs, m->runs_bytes);
     buf_put(out, m->data, data);
 }
 
-void shard_slice_put(struct buf *out, const struct shard_slice *m, const float *data, size_t ld)
+void shard_slice_put(struct buf *out, const struct shard_slice *m)
 {
-    put_head(out, SHARD_SLICE, 3 * 8 + 4 * 4 + (size_t)m->n_tokens * m->n_cols * sizeof(float));
+    const size_t data = m->n_tokens * shard_row_bytes(m->q8, m->n_cols);
+    put_head(out, SHARD_SLICE, 3 * 8 + 4 * 4 + data);
     put_u64(out, m->chain);
     put_u64(out, m->step);
     put_u64(out, m->compute_ns);
     put_u32(out, m->gather);
     put_u32(out, m->part);
     put_u32(out, m->n_tokens);
-    put_u32(out, m->n_cols);
-    for (uint32_t t = 0; t < m->n_tokens; t++)
-        buf_put(out, data + t * ld, m->n_cols * sizeof(float));
+    put_u32(out, m->n_cols | (m->q8 ? Q8_COLS : 0));
+    buf_put(out, m->data, data);
 }
 
 void shard_run_put(struct buf *runs, uint32_t pos0, uint32_t n, const uint32_t *pages,

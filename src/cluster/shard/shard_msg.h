@@ -14,6 +14,8 @@
  * that must be whole before the next product (model/decoder_rows.h) is gathered: a part sends its
  * columns as a SLICE to the engine's node, which sends its own and those of the others to each.
  *
+ * Floats travel as they are, or in 8 bits (shard_q8.h) if the OPEN says so.
+ *
  * Every STEP, RESULT and SLICE names its chain: a hash of the model's SHA-256, the version of
  * Shoal, the shape and the cuts.  Parts of another chain refuse it, so bytes of two models never
  * meet.
@@ -79,8 +81,9 @@ struct shard_open {
     uint8_t sha256[SHA256_BYTES];
     uint64_t chain;
     uint32_t first, end; /* its layers */
-    uint32_t n_layers, dim, n_ctx, max_batch, n_pages, kv_q8;
-    struct str next; /* address of the part after it; "": results go back to the opener */
+    uint32_t n_layers, dim, n_ctx, max_batch, n_pages;
+    bool kv_q8, wire_q8; /* keys and values in 8 bits; floats on the wire */
+    struct str next;     /* address of the part after it; "": results go back to the opener */
     /* n_parts 0: by layers.  Otherwise all layers, no `next`, and not the last part, which is the
      * opener's. */
     struct decoder_rows rows;
@@ -106,9 +109,10 @@ struct shard_step {
     uint64_t compute_ns; /* so far, by the parts before */
     uint32_t n_runs, n_tokens;
     uint32_t dim; /* 0: tokens; otherwise floats of this many columns */
+    bool q8;      /* they are in 8 bits */
     const uint8_t *runs;
     size_t runs_bytes;
-    const uint8_t *data; /* int32_t [n_tokens], or float [n_tokens][dim]; unaligned */
+    const uint8_t *data; /* int32_t [n_tokens], or [n_tokens] rows of shard_row_bytes; unaligned */
 };
 
 /* Columns of one result of a step. */
@@ -118,7 +122,8 @@ struct shard_slice {
     uint32_t gather;     /* number within the step */
     uint32_t part;       /* whose columns */
     uint32_t n_tokens, n_cols;
-    const uint8_t *data; /* float [n_tokens][n_cols], unaligned */
+    bool q8;
+    const uint8_t *data; /* [n_tokens] rows of shard_row_bytes, unaligned */
 };
 
 struct shard_fail {
@@ -161,8 +166,11 @@ void shard_attach_put(struct buf *out, const struct shard_attach *m);
 void shard_fail_put(struct buf *out, const struct shard_fail *m);
 /* kind: STEP or RESULT.  m->runs and m->data are copied; RESULT has no runs. */
 void shard_step_put(struct buf *out, enum shard_msg_kind kind, const struct shard_step *m);
-/* data: of rows that are ld floats apart; m->data is not read. */
-void shard_slice_put(struct buf *out, const struct shard_slice *m, const float *data, size_t ld);
+void shard_slice_put(struct buf *out, const struct shard_slice *m);
+/* A row of floats as messages have it: its size; from floats, appended; and back. */
+size_t shard_row_bytes(bool q8, uint32_t n_cols);
+void shard_row_put(struct buf *out, bool q8, const float *x, uint32_t n_cols);
+void shard_row_get(float *x, bool q8, const uint8_t *bytes, uint32_t n_cols);
 /* Appends one run to the bytes of a step's runs. */
 void shard_run_put(struct buf *runs, uint32_t pos0, uint32_t n, const uint32_t *pages,
                    uint32_t n_pages);

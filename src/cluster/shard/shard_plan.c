@@ -13,14 +13,27 @@
 
 /* ---- the setting ---- */
 
-int shard_want_read(struct shard_want *out, const char *text, struct err *e)
+/* Without " q8" at its end, which is noted. */
+static bool take_q8(char out[64], const char *text)
+{
+    snprintf(out, 64, "%s", text);
+    const size_t n = strlen(out);
+    if (n < 4 || strcmp(out + n - 3, " q8") != 0)
+        return false;
+    out[n - 3] = '\0';
+    return true;
+}
+
+int shard_want_read(struct shard_want *out, const char *whole, struct err *e)
 {
     unsigned min = 0, max = 0;
     int at = 0;
+    char text[64];
+    const bool q8 = take_q8(text, whole);
     *out = (struct shard_want){.mode = SHARD_NONE};
-    if (strcmp(text, "none") == 0)
+    if (strcmp(text, "none") == 0 && !q8)
         return 0;
-    *out = (struct shard_want){.mode = SHARD_AUTO, .min = 1, .max = SHARD_PLAN_MAX_PARTS};
+    *out = (struct shard_want){.mode = SHARD_AUTO, .min = 1, .max = SHARD_PLAN_MAX_PARTS, .q8 = q8};
     if (strcmp(text, "auto") == 0)
         return 0;
     const bool rows = strncmp(text, "rows:", 5) == 0;
@@ -33,12 +46,13 @@ int shard_want_read(struct shard_want *out, const char *text, struct err *e)
         return err_set(e, SHOAL_EINVAL,
                        "\"%.60s\" is no way to shard a model: write auto, none, layers:2, "
                        "layers:2..4 or rows:2",
-                       text);
+                       whole);
     }
     if (min < 2 || max < min || max > SHARD_PLAN_MAX_PARTS)
-        return err_set(e, SHOAL_EINVAL, "\"%.60s\": a model is sharded over 2 to %u nodes", text,
+        return err_set(e, SHOAL_EINVAL, "\"%.60s\": a model is sharded over 2 to %u nodes", whole,
                        SHARD_PLAN_MAX_PARTS);
-    *out = (struct shard_want){.mode = rows ? SHARD_ROWS : SHARD_LAYERS, .min = min, .max = max};
+    *out = (struct shard_want){
+        .mode = rows ? SHARD_ROWS : SHARD_LAYERS, .min = min, .max = max, .q8 = q8};
     return 0;
 }
 

@@ -34,6 +34,7 @@ enum shard_mode { SHARD_NONE, SHARD_AUTO, SHARD_LAYERS, SHARD_ROWS };
 struct shard_want {
     enum shard_mode mode;
     uint32_t min, max;
+    bool q8; /* activations travel in 8 bits: answers may differ */
 };
 
 struct shard_plan_node { /* nodes[0] is the engine's own */
@@ -68,7 +69,8 @@ struct shard_plan {
     uint64_t bytes; /* over the wire for a token */
 };
 
-/* "auto", "none", "layers:2", "layers:2..4", "rows:2", "rows:2..4". */
+/* "auto", "none", "layers:2", "layers:2..4", "rows:2", "rows:2..4"; each but "none" may end in "
+ * q8". */
 SHOAL_MUST_CHECK int shard_want_read(struct shard_want *out, const char *text, struct err *e);
 /* The best plan with exactly n_parts; false: none fits, and out says how far it came. */
 bool shard_plan_with(struct shard_plan *out, const struct shard_plan_model *m,

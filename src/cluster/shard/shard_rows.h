@@ -13,6 +13,7 @@ struct shard_gather {
     const struct decoder_gather *g;
     uint64_t chain, step;
     uint32_t n_parts, own; /* own: the part of this process */
+    bool q8;               /* columns travel in 8 bits */
     uint32_t got;          /* bit i: the columns of part i are here */
 };
 
@@ -23,8 +24,10 @@ static inline bool shard_gather_done(const struct shard_gather *s)
 {
     return s->got == (1u << s->n_parts) - 1;
 }
-/* The own columns as a frame; nothing if there are none. */
-void shard_gather_put(struct buf *out, const struct shard_gather *s, uint64_t compute_ns);
+/* The own columns as a frame; nothing if there are none.  In 8 bits they become here what the
+ * others get, so that all parts continue with the same values.  packed: memory for it. */
+void shard_gather_put(struct buf *out, struct buf *packed, const struct shard_gather *s,
+                      uint64_t compute_ns);
 /* Copies the columns of another part to their place.  *slice is what was read. */
 SHOAL_MUST_CHECK int shard_gather_take(struct shard_gather *s, const struct shard_frame *f,
                                        struct shard_slice *slice, struct err *e);

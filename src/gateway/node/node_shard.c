@@ -217,6 +217,7 @@ static void fill_chain(struct node_chain *to, struct arena *a, const struct shar
                               .step_ms = (double)f->step_ns / steps,
                               .remote_ms = (double)f->remote_ns / steps / others,
                               .wait_ms = (double)f->wait_ns / steps,
+                              .q8 = f->q8,
                               .step_bytes = (double)f->n_bytes * 1e6 / steps};
 }
 

@@ -23,7 +23,7 @@ static const struct shard_plan_model big = {.n_layers = 22,
                                             .kv_bytes = 8 * MIB,
                                             .scratch_bytes = 20 * MIB};
 
-static const struct shard_want automatic = {SHARD_AUTO, 1, SHARD_PLAN_MAX_PARTS};
+static const struct shard_want automatic = {SHARD_AUTO, 1, SHARD_PLAN_MAX_PARTS, false};
 
 static struct shard_plan_node machine(const char *name, uint64_t memory, double rate)
 {
@@ -101,7 +101,7 @@ static void test_keeps_the_engines_layers_when_a_node_is_lost(void **state)
     (void)state;
     const struct shard_plan_node nodes[] = {machine("a", 0, 10e9), machine("b", 2 * GIB, 10e9),
                                             machine("c", 2 * GIB, 9e9)};
-    const struct shard_want two = {SHARD_LAYERS, 2, 2};
+    const struct shard_want two = {SHARD_LAYERS, 2, 2, false};
     struct shard_plan p;
     assert_int_equal(shard_plan_choose(&p, &big, nodes, 3, two, 9, NULL), 0);
     check(&p, &big, nodes);
@@ -118,7 +118,7 @@ static void test_as_many_nodes_as_asked_for(void **state)
     for (uint32_t i = 0; i < 8; i++)
         nodes[i] = machine("x", 4 * GIB, 1e10 - 1e9 * i);
     for (uint32_t n = 2; n <= 8; n++) {
-        const struct shard_want want = {SHARD_LAYERS, n, n};
+        const struct shard_want want = {SHARD_LAYERS, n, n, false};
         assert_int_equal(shard_plan_choose(&p, &big, nodes, 8, want, 0, NULL), 0);
         check(&p, &big, nodes);
         assert_int_equal(p.n_parts, n);
@@ -163,11 +163,14 @@ static void test_settings(void **state)
     assert_true(w.mode == SHARD_ROWS && w.min == 2 && w.max == 8);
     assert_int_equal(shard_want_read(&w, "rows:3", NULL), 0);
     assert_true(w.min == 3 && w.max == 3);
-    static const char *const bad[] = {"rows",      "rows:9",       "rows:3..2",  "rowslayers:2",
-                                      "",          "layers",       "layers:",    "layers:1",
-                                      "layers:9",  "layers:4..2",  "layers:2..", "layers:2..4x",
-                                      "layers:-2", "layers:2...4", "rows:1",     "Auto",
-                                      "none ",     "layers:22",    "layers:0..4"};
+    assert_true(!w.q8);
+    assert_int_equal(shard_want_read(&w, "layers:2..4 q8", NULL), 0);
+    assert_true(w.mode == SHARD_LAYERS && w.max == 4 && w.q8);
+    static const char *const bad[] = {
+        "none q8",   " q8",          "rows:2 q9",  "rows:2  q8",   "rows",       "rows:9",
+        "rows:3..2", "rowslayers:2", "",           "layers",       "layers:",    "layers:1",
+        "layers:9",  "layers:4..2",  "layers:2..", "layers:2..4x", "layers:-2",  "layers:2...4",
+        "rows:1",    "Auto",         "none ",      "layers:22",    "layers:0..4"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         if (shard_want_read(&w, bad[i], NULL) != SHOAL_EINVAL)
             fail_msg("\"%s\" is taken", bad[i]);
@@ -210,7 +213,7 @@ static void test_rows_by_speed_and_memory(void **state)
     const struct shard_plan_model m = by_rows();
     struct shard_plan_node nodes[] = {machine("a", 0, 10e9), machine("b", 0, 30e9),
                                       machine("c", 300 * MIB, 10e9)};
-    const struct shard_want two = {SHARD_ROWS, 2, 2}, three = {SHARD_ROWS, 3, 3};
+    const struct shard_want two = {SHARD_ROWS, 2, 2, false}, three = {SHARD_ROWS, 3, 3, false};
     struct shard_plan p, again;
     struct err e = {0};
     nodes[1].rtt_s = nodes[2].rtt_s = 0.0001;
@@ -224,7 +227,7 @@ static void test_rows_by_speed_and_memory(void **state)
     assert_int_equal(shard_plan_choose(&p, &m, nodes, 3, three, 0, NULL), 0);
     check_rows(&p, &m, nodes); /* the third is full before its speed is used */
     /* after a loss the engine's node keeps its share */
-    const struct shard_want any = {SHARD_ROWS, 2, SHARD_PLAN_MAX_PARTS};
+    const struct shard_want any = {SHARD_ROWS, 2, SHARD_PLAN_MAX_PARTS, false};
     const double own = p.parts[2].share;
     assert_int_equal(shard_plan_rows(&again, &m, nodes, 2, any, own, NULL), 0);
     assert_true(again.n_parts == 2 && again.parts[1].share == own &&

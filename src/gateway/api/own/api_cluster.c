@@ -70,6 +70,7 @@ static void put_chain(struct json_out *j, const struct node_chain *c)
     json_out_key(j, "wait_ms"); /* for the other nodes */
     json_out_num(j, c->wait_ms);
     json_out_member_num(j, "step_bytes", c->step_bytes);
+    json_out_member_str(j, "wire", c->q8 ? "q8" : "exact");
     json_out_object_end(j);
 }
 
