@@ -93,6 +93,8 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
         return yaml_in_fail(r, at, "a standby is loaded: it cannot be lazy");
     if (k->shard && shard_want_read(&want, k->shard, &inner) < 0)
         return yaml_in_fail(r, at, "%.200s", inner.msg);
+    if (want.q8)
+        return yaml_in_fail(r, at, "\"%.20s\": write wire: q8 beside shard", k->shard);
     if (want.mode != SHARD_NONE && k->spec.apart)
         return yaml_in_fail(r, at, "shard does not work with isolation: process");
     if (want.mode != SHARD_NONE && k->key_file)
