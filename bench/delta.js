@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Patches of models: sizes and times of `shoal model delta` and `shoal model patch` beside `zstd --patch-from` and bsdiff (what is
-// not installed is left out). Usage: delta.js [--model FILE]
+// not installed is left out; bsdiff takes minutes to hours). Usage: delta.js [--model FILE] [--without bsdiff]
 'use strict';
 const { execFileSync, spawnSync } = require('child_process');
 const fs = require('fs');
@@ -27,7 +27,8 @@ const ways = {
 try {
     execFileSync(path.join(root, 'build/bench/bench_delta'), [model, dir]);
     const rows = [];
-    const peers = Object.keys(ways).filter((w) => w === 'shoal' || has(w));
+    const without = process.argv[process.argv.indexOf('--without') + 1];
+    const peers = Object.keys(ways).filter((w) => w === 'shoal' || (w !== without && has(w)));
     console.log(`${'change'.padEnd(26)}${'new MB'.padStart(8)}` + peers.map((w) => `${w.padStart(10)} % ${'make s'.padStart(8)} ${'apply s'.padStart(8)}`).join(''));
     for (const [name, from, to] of [['fine-tuned, Q8_0', 'old', 'tuned'], ['fine-tuned, F16', 'old-f16', 'tuned-f16'], ['one layer', 'old', 'layer'],
         ['metadata', 'old', 'metadata'], ['Q8_0 to Q4_K', 'old', 'q4'], ['F16 to Q8_0', 'old-f16', 'old']]) {
