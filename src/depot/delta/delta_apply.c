@@ -126,6 +126,22 @@ static int apply_all(struct applying *a, const char *old_path, const char *out, 
     return rc;
 }
 
+int model_delta_head(struct delta_head *out, const char *path, struct err *e)
+{
+    uint8_t head[DELTA_HEAD_BYTES];
+    struct err why = {0};
+    struct stat st;
+    int fd = file_open_regular(path, &st);
+    if (fd < 0)
+        return 0;
+    ssize_t n = read(fd, head, sizeof(head));
+    close(fd);
+    if (n < 0 || !delta_is(head, (size_t)n))
+        return 0;
+    int rc = delta_head_read(out, head, (size_t)n, &why);
+    return rc < 0 ? err_set(e, rc, "%s: %.200s", path, why.msg) : 1;
+}
+
 int model_delta_apply(const char *old_path, const char *patch, const char *out,
                       struct model_delta *done, struct err *e)
 {

@@ -27,6 +27,11 @@ void delta_head_write(uint8_t out[DELTA_HEAD_BYTES], const struct delta_head *h)
     memcpy(out + 88, &h->new_bytes, 8);
 }
 
+bool delta_is(const void *p, size_t n)
+{
+    return n >= 8 && memcmp(p, MAGIC, 8) == 0;
+}
+
 int delta_head_read(struct delta_head *out, const void *p, size_t n, struct err *e)
 {
     struct rd r = rd_make(p, n);

@@ -46,6 +46,7 @@ struct delta_record {
     uint64_t old_at, old_n, new_n;
 };
 
+bool delta_is(const void *p, size_t n); /* whether it begins like a patch */
 void delta_head_write(uint8_t out[DELTA_HEAD_BYTES], const struct delta_head *h);
 SHOAL_MUST_CHECK int delta_head_read(struct delta_head *out, const void *p, size_t n,
                                      struct err *e);

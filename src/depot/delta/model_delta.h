@@ -18,6 +18,8 @@ struct model_delta { /* what was done */
     uint64_t copied, differed, packed; /* bytes of the new file, by kind of record */
 };
 
+/* 1: the file is a patch, and out says of what; 0: it is another, or cannot be opened. */
+SHOAL_MUST_CHECK int model_delta_head(struct delta_head *out, const char *path, struct err *e);
 SHOAL_MUST_CHECK int model_delta_make(const char *old_path, const char *new_path, const char *out,
                                       struct model_delta *done, struct err *e);
 SHOAL_MUST_CHECK int model_delta_apply(const char *old_path, const char *patch, const char *out,
