@@ -1,4 +1,4 @@
-/* delta_make.c - model_delta_make: see model_delta.h. */
+/* model_delta_make.c - model_delta_make: see model_delta.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* delta_apply.c - model_delta_apply: see model_delta.h. */
+/* model_delta_apply.c - model_delta_apply: see model_delta.h. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
