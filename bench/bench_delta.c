@@ -4,7 +4,7 @@
  *                             1/300 of their matrix's standard deviation
  *   layer.gguf                the same for one layer only, and by ten times as much
  *   metadata.gguf             another chat template, so that all tensors move
- *   q4.gguf                   the same values as Q4_K
+ *   q4.gguf, q4-tuned.gguf    the same values as Q4_0, and the moved ones
  *
  * usage: bench_delta MODEL FOLDER */
 #include <math.h>
@@ -110,7 +110,8 @@ int main(int argc, char **argv)
         {"tuned-f16", QUANT_F16, 1 / 300.0, "", false},
         {"layer", QUANT_Q8_0, 1 / 30.0, "blk.3.", false},
         {"metadata", QUANT_Q8_0, 0, "", true},
-        {"q4", QUANT_Q4_K, 0, "", false},
+        {"q4", QUANT_Q4_0, 0, "", false},
+        {"q4-tuned", QUANT_Q4_0, 1 / 300.0, "", false},
     };
     struct model_file *m;
     struct err e = {0};

@@ -31,7 +31,7 @@ try {
     const peers = Object.keys(ways).filter((w) => w === 'shoal' || (w !== without && has(w)));
     console.log(`${'change'.padEnd(26)}${'new MB'.padStart(8)}` + peers.map((w) => `${w.padStart(10)} % ${'make s'.padStart(8)} ${'apply s'.padStart(8)}`).join(''));
     for (const [name, from, to] of [['fine-tuned, Q8_0', 'old', 'tuned'], ['fine-tuned, F16', 'old-f16', 'tuned-f16'], ['one layer', 'old', 'layer'],
-        ['metadata', 'old', 'metadata'], ['Q8_0 to Q4_K', 'old', 'q4'], ['F16 to Q8_0', 'old-f16', 'old']]) {
+        ['metadata', 'old', 'metadata'], ['Q8_0 to Q4_0', 'old', 'q4'], ['fine-tuned, to Q4_0', 'old', 'q4-tuned'], ['F16 to Q8_0', 'old-f16', 'old']]) {
         const [a, b] = [file(`${from}.gguf`), file(`${to}.gguf`)], size = fs.statSync(b).size;
         let line = `${name.padEnd(26)}${(size / 1e6).toFixed(1).padStart(8)}`;
         for (const w of peers) {
