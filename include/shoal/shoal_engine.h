@@ -86,7 +86,7 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
      * verified together; the answer is the same (enum shoal_drafts). */
     uint64_t drafts;
     /* The key or passphrase of a GGUF file that `shoal model encrypt` wrote.  It is decrypted into
-     * memory only, and its tiled weights are not kept.  NULL: the model is not encrypted. */
+     * memory only, and its tiled weights are kept encrypted.  NULL: the model is not encrypted. */
     const char *key_file;
 };
 

@@ -22,15 +22,15 @@ cmd_fn cmd_anomaly_export, cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_audit_
     cmd_gateway, cmd_gc, cmd_generate, cmd_health, cmd_home_check, cmd_home_import, cmd_home_list,
     cmd_import_hf, cmd_import_ollama, cmd_index_add, cmd_index_ask, cmd_index_query,
     cmd_index_remove, cmd_index_stats, cmd_init, cmd_list, cmd_load, cmd_logits, cmd_mcp,
-    cmd_model_convert, cmd_model_decrypt, cmd_model_encrypt, cmd_model_list, cmd_model_load,
-    cmd_model_lora, cmd_model_quantize, cmd_model_show, cmd_model_sign, cmd_model_unload,
-    cmd_model_verify, cmd_node, cmd_perplexity, cmd_pii, cmd_profile, cmd_ps, cmd_pull, cmd_push,
-    cmd_rerank, cmd_rm, cmd_rollout_history, cmd_rollout_pause, cmd_rollout_promote,
-    cmd_rollout_start, cmd_rollout_status, cmd_rollout_undo, cmd_route, cmd_router_fit, cmd_run,
-    cmd_say, cmd_score, cmd_serve, cmd_shard_plan, cmd_show, cmd_sim, cmd_store_add,
-    cmd_store_fetch, cmd_store_gc, cmd_store_list, cmd_store_remove, cmd_store_tag,
-    cmd_store_verify, cmd_summarize, cmd_tag, cmd_tokenize, cmd_trace, cmd_transcribe, cmd_listen,
-    cmd_satellite, cmd_top, cmd_wake;
+    cmd_model_convert, cmd_model_decrypt, cmd_model_delta, cmd_model_encrypt, cmd_model_list,
+    cmd_model_load, cmd_model_patch, cmd_model_lora, cmd_model_quantize, cmd_model_show,
+    cmd_model_sign, cmd_model_unload, cmd_model_verify, cmd_node, cmd_perplexity, cmd_pii,
+    cmd_profile, cmd_ps, cmd_pull, cmd_push, cmd_rerank, cmd_rm, cmd_rollout_history,
+    cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_start, cmd_rollout_status, cmd_rollout_undo,
+    cmd_route, cmd_router_fit, cmd_run, cmd_say, cmd_score, cmd_serve, cmd_shard_plan, cmd_show,
+    cmd_sim, cmd_store_add, cmd_store_fetch, cmd_store_gc, cmd_store_list, cmd_store_remove,
+    cmd_store_tag, cmd_store_verify, cmd_summarize, cmd_tag, cmd_tokenize, cmd_trace,
+    cmd_transcribe, cmd_listen, cmd_satellite, cmd_top, cmd_wake;
 
 #define MAX_NAMES 64u
 
@@ -45,6 +45,8 @@ static const struct command model_verbs[] = {
     {"encrypt", cmd_model_encrypt, "encrypt a model, so that a stolen disk does not give it away",
      NULL},
     {"decrypt", cmd_model_decrypt, "write the plain file of an encrypted model", NULL},
+    {"delta", cmd_model_delta, "write a new version of a model as a patch of the old one", NULL},
+    {"patch", cmd_model_patch, "make the new version of a model of the old one and a patch", NULL},
     {"list", cmd_model_list, "list the models of a running server", NULL},
     {"load", cmd_model_load, "load a model on a running server", NULL},
     {"unload", cmd_model_unload, "unload a model from a running server's memory", NULL},

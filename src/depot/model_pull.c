@@ -10,6 +10,7 @@
 #include "base/bytes_text.h"
 #include "base/file/file_read.h"
 #include "base/file/file_replace.h"
+#include "depot/delta/model_delta.h"
 #include "depot/source/intake_fill.h"
 #include "depot/store/model_intake.h"
 #include "depot/model_place.h"
@@ -17,6 +18,7 @@
 #include "depot/store/model_refs.h"
 #include "depot/store/model_store.h"
 #include "depot/source/recipe.h"
+#include "depot/source/source_file.h"
 #include "depot/source/source_hub.h"
 #include "depot/source/source_oci.h"
 #include "depot/source/source_package.h"
@@ -101,6 +103,40 @@ static int open_recipe(struct pulling *p, struct err *e)
     return r ? source_package_open(&p->source, r, p->o, e) : unknown(p, e);
 }
 
+/* A patch of a model that is in the store: the new version becomes a file without a name, and is
+ * taken in as any other source is. */
+static int open_patch(struct pulling *p, const struct delta_head *h, struct err *e)
+{
+    char old[PATH_MAX], made[PATH_MAX], hex[2 * SHA256_BYTES + 1];
+    struct model_delta done;
+    struct err why = {0};
+    sha256_hex(hex, h->old_sum);
+    int rc = model_store_find(p->o->store, h->old_sum, old, &why);
+    if (rc < 0)
+        return err_set(e, rc,
+                       "%.200s is a patch of the model %.16s..., which is not in the store: pull "
+                       "that first, or the whole new version",
+                       p->what, hex);
+    int n = snprintf(made, sizeof(made), "%s/patched-%ld", model_store_dir(p->o->store),
+                     (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof(made))
+        return err_set(e, SHOAL_ELIMIT, "the path of the store is too long");
+    rc = model_delta_apply(old, p->place.name, made, &done, e);
+    if (rc == 0)
+        rc = source_file_open(&p->source, made, "model.gguf", h->new_sum, e);
+    unlink(made);
+    if (rc == 0 && p->o->trust && !p->o->signature) /* beside the patch is that of the model */
+        model_manifest_find_signature(&p->d.manifest, p->place.name);
+    return rc;
+}
+
+static int open_path(struct pulling *p, struct err *e)
+{
+    struct delta_head h;
+    int rc = model_delta_head(&h, p->place.name, e);
+    return rc > 0 ? open_patch(p, &h, e) : rc;
+}
+
 /* From the place, or by the registry that all names mean. */
 static int open_source(struct pulling *p, struct err *e)
 {
@@ -123,7 +159,7 @@ static int open_source(struct pulling *p, struct err *e)
     case PLACE_KIND_URL:
         return open_url(p, e);
     case PLACE_KIND_PATH:
-        return 0;
+        return open_path(p, e);
     case PLACE_KIND_RECIPE:
     case PLACE_KIND_N:
         break;

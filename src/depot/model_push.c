@@ -10,8 +10,11 @@
 #include "base/file/file_open.h"
 #include "base/mem.h"
 #include "depot/store/model_store.h"
+#include "depot/source/oci_cosign.h"
 #include "depot/source/oci_manifest.h"
 #include "depot/source/oci_registry.h"
+#include "supply/cosign.h"
+#include "supply/sign_key.h"
 
 struct pushing {
     const struct model_source_opts *o;
@@ -151,24 +154,79 @@ static int send_files(struct pushing *p, struct model_pushed *out, const char *p
     return rc;
 }
 
-static int send_manifest(struct pushing *p, struct err *e)
+static int put_manifest(struct pushing *p, const char *tag, const char *type, const struct buf *b,
+                        struct err *e)
 {
     char url[WEB_MAX_URL];
     struct web_reply reply;
-    struct buf b;
-    buf_init(&b, OCI_MANIFEST_MAX_BYTES);
-    oci_manifest_write(p->manifest, &b);
-    const struct web_request a = {.method = "PUT",
-                                  .type = oci_manifest_type(p->manifest),
-                                  .body = buf_str(&b),
-                                  .body_bytes = b.len};
-    oci_registry_url(p->registry, url, "manifests", oci_registry_tag(p->registry));
-    int rc = b.rc < 0 ? err_set(e, b.rc, "out of memory")
-                      : oci_registry_ask(p->registry, url, &a, &reply, e);
-    buf_fini(&b);
+    const struct web_request a = {
+        .method = "PUT", .type = type, .body = buf_str(b), .body_bytes = b->len};
+    oci_registry_url(p->registry, url, "manifests", tag);
+    int rc = b->rc < 0 ? err_set(e, b->rc, "out of memory")
+                       : oci_registry_ask(p->registry, url, &a, &reply, e);
     return rc == 0 && reply.status != 201 && reply.status != 200
                ? refused(p, reply.status, "a manifest", e)
                : rc;
+}
+
+/* "HOST/NAME" without tag and credentials. */
+static void reference_of(const struct model_push_opts *a, char *out, size_t cap)
+{
+    const char *host = strstr(a->base, "://"), *at;
+    host = host ? host + 3 : a->base;
+    at = strrchr(host, '@');
+    const char *slash = strrchr(a->name, '/'), *colon = strchr(slash ? slash : a->name, ':');
+    snprintf(out, cap, "%s/%.*s", at ? at + 1 : host,
+             (int)(colon ? (size_t)(colon - a->name) : strlen(a->name)), a->name);
+}
+
+/* The signature of what was pushed: its payload, an empty configuration, and a manifest of both. */
+static int send_signature(struct pushing *p, const struct model_push_opts *a, EVP_PKEY *key,
+                          const struct buf *manifest, struct err *e)
+{
+    struct oci_blob of, payload = {.bytes = 0}, config;
+    struct buf text, sig, out;
+    char tag[OCI_COSIGN_TAG_BYTES], reference[512];
+    buf_init(&text, COSIGN_MAX_PAYLOAD);
+    buf_init(&sig, 4096);
+    buf_init(&out, OCI_MANIFEST_MAX_BYTES);
+    reference_of(a, reference, sizeof(reference));
+    int rc = oci_manifest_text(&of, buf_str(manifest), e);
+    if (rc == 0)
+        rc = cosign_payload(&text, reference, of.digest, e);
+    if (rc == 0)
+        rc = sign_key_sign_plain(&sig, key, buf_str(&text), text.len, e);
+    if (rc == 0)
+        rc = oci_manifest_text(&payload, buf_str(&text), e);
+    if (rc == 0)
+        rc = send_blob(p, &payload, buf_str(&text), 0, e);
+    if (rc == 0)
+        rc = oci_manifest_text(&config, "{}", e);
+    if (rc == 0)
+        rc = send_blob(p, &config, "{}", 0, e);
+    if (rc == 0) {
+        oci_cosign_manifest(&out, &config, &payload, &sig);
+        oci_cosign_tag(tag, of.digest);
+        rc = put_manifest(p, tag, OCI_MANIFEST_OCI_TYPE, &out, e);
+    }
+    buf_fini(&text);
+    buf_fini(&sig);
+    buf_fini(&out);
+    return rc;
+}
+
+/* The signature comes first: nobody sees the model without it. */
+static int send_manifest(struct pushing *p, const struct model_push_opts *a, EVP_PKEY *key,
+                         struct err *e)
+{
+    struct buf b;
+    buf_init(&b, OCI_MANIFEST_MAX_BYTES);
+    oci_manifest_write(p->manifest, &b);
+    int rc = key ? send_signature(p, a, key, &b, e) : 0;
+    if (rc == 0)
+        rc = put_manifest(p, oci_registry_tag(p->registry), oci_manifest_type(p->manifest), &b, e);
+    buf_fini(&b);
+    return rc;
 }
 
 int model_push(struct model_pushed *out, const struct model_push_opts *a,
@@ -176,8 +234,11 @@ int model_push(struct model_pushed *out, const struct model_push_opts *a,
 {
     struct pushing p = {.o = o, .manifest = mem_zalloc(sizeof(*p.manifest))};
     char config[OCI_MANIFEST_CONFIG_BYTES];
+    EVP_PKEY *key = NULL;
     *out = (struct model_pushed){.bytes = 0};
-    int rc = p.manifest ? oci_registry_open(&p.registry, a->base, a->name, true, o, e)
+    int rc = a->key ? sign_key_private(&key, a->key, e) : 0;
+    if (rc == 0)
+        rc = p.manifest ? oci_registry_open(&p.registry, a->base, a->name, true, o, e)
                         : err_set(e, SHOAL_ENOMEM, "manifest");
     if (rc == 0)
         rc = send_files(&p, out, a->path, e);
@@ -194,7 +255,8 @@ int model_push(struct model_pushed *out, const struct model_push_opts *a,
         rc = send_text(&p, OCI_PART_CONFIG, config, e);
     }
     if (rc == 0)
-        rc = send_manifest(&p, e);
+        rc = send_manifest(&p, a, key, e);
+    EVP_PKEY_free(key);
     oci_registry_close(p.registry);
     mem_free(p.manifest);
     return rc;

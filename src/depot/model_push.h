@@ -12,6 +12,7 @@ struct model_push_opts {
     const char *base, *name;                              /* as oci_registry_open */
     const char *path;                                     /* the model: a file or a folder */
     const char *system, *parameters, *license, *messages; /* or NULL */
+    const char *key; /* private key (PEM) for a signature as cosign makes them; NULL: none */
 };
 
 struct model_pushed {

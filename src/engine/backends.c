@@ -52,8 +52,12 @@ static int open_specialist(struct shoal_engine *en, const char *path,
     if (found < 0)
         return found;
     int rc = found ? onnx_files_open(&files, &en->file, e)
-                   : model_open_with(&en->file, path, o->key_file, e);
+                   : model_open_parts(&en->file, path, o->key_file, e);
     if (rc < 0)
+        return rc;
+    const bool decoder =
+        !found && !voice_knows(en->file) && !t5_knows(en->file) && !encoder_knows(en->file);
+    if (!decoder && (rc = model_file_fill(en->file, e)) < 0)
         return rc;
     if (found) { /* its inputs show what kind of model it is */
         struct onnx_session_opts so = {.n_threads = o->n_threads};
@@ -63,7 +67,7 @@ static int open_specialist(struct shoal_engine *en, const char *path,
             return 0;
     } else if (voice_knows(en->file)) { /* it has no tokenizer: its file knows how words sound */
         return speaker_open(&en->specialist, en->file, path, en->crew, o, e);
-    } else if (!t5_knows(en->file) && !encoder_knows(en->file)) {
+    } else if (decoder) {
         return 0;
     }
     rc = tokenizer_create(&en->tokenizer, en->file, e);
@@ -207,7 +211,7 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
     char dir[PATH_MAX];
     struct decoder_sizes sizes, whole = {.kv_page = 1};
     struct decoder_opts d;
-    int rc = en->file ? 0 : model_open_with(&en->file, path, o->key_file, e);
+    int rc = en->file ? 0 : model_open_parts(&en->file, path, o->key_file, e);
     if (rc == 0)
         rc = decoder_options(&d, en, o, dir, e);
     if (rc < 0)

@@ -250,7 +250,8 @@ int gguf_parse(struct model_file **out, const void *bytes, size_t n, struct err 
 }
 
 /* Maps the file, or decrypts it into memory. */
-static int map_model(struct file_map *map, const char *path, const char *key_file, struct err *e)
+static int map_model(struct file_map *map, const char *path, const char *key_file, bool parts,
+                     struct err *e)
 {
     int rc = file_map_open(map, path, e);
     if (rc < 0 || !sealed_is(map->bytes, map->n_bytes))
@@ -261,7 +262,37 @@ static int map_model(struct file_map *map, const char *path, const char *key_fil
                        "%s is encrypted; name the file with its key: --key-file FILE, or key_file "
                        "of the model in the configuration",
                        path);
-    return sealed_open(map, path, key_file, e);
+    return parts ? sealed_open_parts(map, path, key_file, e) : sealed_open(map, path, key_file, e);
+}
+
+/* Where the header ends is known when it was read: more is decrypted until it is whole. */
+static int load_parts(struct model_file **out, struct file_map *map, struct err *e)
+{
+    size_t have = (size_t)1 << 20;
+    for (;; have *= 2) {
+        struct err none = {0};
+        have = have < map->n_bytes ? have : map->n_bytes;
+        int rc = file_map_need(map, 0, have, e);
+        if (rc < 0)
+            return rc;
+        rc = load(out, map->bytes, map->n_bytes, map, have < map->n_bytes ? &none : e);
+        if (have == map->n_bytes)
+            return rc;
+        if (rc == 0 && (*out)->header_bytes <= have)
+            break;
+        if (rc == 0) { /* the map stays */
+            (*out)->maps = NULL;
+            (*out)->n_maps = 0;
+            model_file_close(*out);
+        }
+    }
+    int rc = 0;
+    for (size_t i = 0; i < (*out)->n_tensors && rc == 0; i++) {
+        const struct model_file_tensor *t = &(*out)->tensors[i];
+        const bool later = t->n_dims > 1 && t->name.n > 4 && memcmp(t->name.p, "blk.", 4) == 0;
+        rc = later ? 0 : model_file_need(t, e);
+    }
+    return rc;
 }
 
 int gguf_open(struct model_file **out, const char *path, struct err *e)
@@ -269,18 +300,33 @@ int gguf_open(struct model_file **out, const char *path, struct err *e)
     return gguf_open_with(out, path, NULL, e);
 }
 
-int gguf_open_with(struct model_file **out, const char *path, const char *key_file, struct err *e)
+static int open_model(struct model_file **out, const char *path, const char *key_file, bool parts,
+                      struct err *e)
 {
     struct file_map *map = mem_zalloc(sizeof(*map));
     *out = NULL;
     if (!map)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the model file");
-    int rc = map_model(map, path, key_file, e);
-    if (rc == 0 && (rc = load(out, map->bytes, map->n_bytes, map, e)) < 0)
+    int rc = map_model(map, path, key_file, parts, e);
+    if (rc == 0 && (rc = map->rest ? load_parts(out, map, e)
+                                   : load(out, map->bytes, map->n_bytes, map, e)) < 0)
         err_wrap(e, "%s", path);
-    if (rc < 0) {
+    if (rc < 0 && *out) {
+        model_file_close(*out); /* with the map */
+        *out = NULL;
+    } else if (rc < 0) {
         file_map_close(map);
         mem_free(map);
     }
     return rc;
+}
+
+int gguf_open_with(struct model_file **out, const char *path, const char *key_file, struct err *e)
+{
+    return open_model(out, path, key_file, false, e);
+}
+
+int gguf_open_parts(struct model_file **out, const char *path, const char *key_file, struct err *e)
+{
+    return open_model(out, path, key_file, true, e);
 }

@@ -16,6 +16,10 @@ SHOAL_MUST_CHECK int gguf_open(struct model_file **out, const char *path, struct
 /* The same for a file that may be encrypted (sealed_file.h); key_file: its key, or NULL. */
 SHOAL_MUST_CHECK int gguf_open_with(struct model_file **out, const char *path, const char *key_file,
                                     struct err *e);
+/* The same, but of an encrypted file the matrices of layers are not there yet: whoever reads them
+ * asks model_file_need. */
+SHOAL_MUST_CHECK int gguf_open_parts(struct model_file **out, const char *path,
+                                     const char *key_file, struct err *e);
 /* bytes: the whole file, at any alignment. */
 SHOAL_MUST_CHECK int gguf_parse(struct model_file **out, const void *bytes, size_t n,
                                 struct err *e);

@@ -85,6 +85,21 @@ bool model_file_changed(const struct model_file *m)
 
 /* ---- tensors ------------------------------------------------------------------------------- */
 
+int model_file_need(const struct model_file_tensor *t, struct err *e)
+{
+    return t->map && t->data
+               ? file_map_need(t->map, (size_t)(t->data - t->map->bytes), t->n_bytes, e)
+               : 0;
+}
+
+int model_file_fill(const struct model_file *m, struct err *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < m->n_maps && rc == 0; i++)
+        rc = file_map_need(&m->maps[i], 0, m->maps[i].n_bytes, e);
+    return rc;
+}
+
 void model_file_read(const struct model_file_tensor *t, size_t at, void *out, size_t n)
 {
     if (!t->map || t->in_memory)

@@ -153,6 +153,10 @@ static inline bool model_file_strings_next(struct model_file_strings *it, struct
     return !it->r.bad;
 }
 
+/* Before the bytes of a tensor are read, if parts of its file may not be there yet
+ * (model_open_parts); fill: of all tensors.  While the model has one reader. */
+SHOAL_MUST_CHECK int model_file_need(const struct model_file_tensor *t, struct err *e);
+SHOAL_MUST_CHECK int model_file_fill(const struct model_file *m, struct err *e);
 /* Copies n bytes at offset `at` of a PLAIN tensor, which must be inside of it, without mapping
  * pages where it lies in a file. */
 void model_file_read(const struct model_file_tensor *t, size_t at, void *out, size_t n);

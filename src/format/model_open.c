@@ -25,11 +25,21 @@ int model_open(struct model_file **out, const char *path, struct err *e)
 
 int model_open_with(struct model_file **out, const char *path, const char *key_file, struct err *e)
 {
+    int rc = model_open_parts(out, path, key_file, e);
+    if (rc == 0 && (rc = model_file_fill(*out, e)) < 0) {
+        model_file_close(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+int model_open_parts(struct model_file **out, const char *path, const char *key_file, struct err *e)
+{
     struct stat st;
     const bool found = stat(path, &st) == 0;
     if (found && S_ISDIR(st.st_mode))
         return hf_folder_open(out, path, e);
     if (found && S_ISREG(st.st_mode) && model_open_is_whisper(path))
         return whisper_ggml_open(out, path, e);
-    return gguf_open_with(out, path, key_file, e);
+    return gguf_open_parts(out, path, key_file, e);
 }

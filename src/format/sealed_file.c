@@ -18,13 +18,14 @@
 
 #include "base/ascii.h"
 #include "base/file/file_open.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/rd.h"
 #include "base/thread/thread.h"
 
 #define MAGIC "SHOALENC"
 #define VERSION 1u
-#define KEY_BYTES 32u
+#define KEY_BYTES FILE_KEY_BYTES
 #define NONCE_BYTES 12u
 #define SALT_AT 24u
 #define SALT_BYTES 32u
@@ -39,6 +40,7 @@
 #define MAX_KEY_FILE 4096u
 #define MIN_PASSPHRASE 8u
 #define MAX_THREADS 8u
+#define CHUNKS_PER_THREAD 4u /* fewer are not worth a thread */
 
 /* ---- AES-256-GCM ---- */
 
@@ -225,17 +227,33 @@ static int from_passphrase(uint8_t out[KEY_BYTES], struct secret *s, const uint8
                    (unsigned long long)(n >> 10));
 }
 
+/* What opens a file: what a key file holds, or a key. */
+struct opener {
+    const char *key_file; /* NULL: key */
+    const uint8_t *key;
+};
+
+static const char *opener_name(const struct opener *by)
+{
+    return by->key_file ? by->key_file : "the model's key";
+}
+
 /* The key that wraps the file's. */
 static int user_key(uint8_t out[KEY_BYTES], const struct sealed_head *h, const uint8_t *salt,
-                    const char *key_file, struct err *e)
+                    const struct opener *by, struct err *e)
 {
+    const char *name = opener_name(by);
     struct secret *s = mem_zalloc(sizeof(*s));
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "a key");
-    int rc = read_secret(s, key_file, e);
+    int rc = by->key_file ? read_secret(s, by->key_file, e) : 0;
+    if (!by->key_file) {
+        memcpy(s->bytes, by->key, KEY_BYTES);
+        s->n = KEY_BYTES;
+    }
     if (rc == 0)
-        rc = h->wrap == SEALED_KEY_FILE ? from_key(out, s, salt, key_file, e)
-                                        : from_passphrase(out, s, salt, h->log_n, key_file, e);
+        rc = h->wrap == SEALED_KEY_FILE ? from_key(out, s, salt, name, e)
+                                        : from_passphrase(out, s, salt, h->log_n, name, e);
     OPENSSL_cleanse(s, sizeof(*s));
     mem_free(s);
     return rc;
@@ -243,11 +261,11 @@ static int user_key(uint8_t out[KEY_BYTES], const struct sealed_head *h, const u
 
 /* Encrypts the file's key into the header, or decrypts it. */
 static int wrap_key(uint8_t key[KEY_BYTES], uint8_t *head, const struct sealed_head *h,
-                    const char *key_file, bool seal, struct err *e)
+                    const struct opener *by, bool seal, struct err *e)
 {
     uint8_t outer[KEY_BYTES];
     struct gcm g = {NULL, seal};
-    int rc = user_key(outer, h, head + SALT_AT, key_file, e);
+    int rc = user_key(outer, h, head + SALT_AT, by, e);
     if (rc < 0)
         return rc;
     if (!gcm_init(&g, outer, seal) ||
@@ -256,7 +274,7 @@ static int wrap_key(uint8_t key[KEY_BYTES], uint8_t *head, const struct sealed_h
         rc = err_set(e, SHOAL_EINVAL,
                      "%s does not open it: it was encrypted with another %s, or its header was "
                      "changed",
-                     key_file, h->wrap == SEALED_KEY_FILE ? "key" : "passphrase");
+                     opener_name(by), h->wrap == SEALED_KEY_FILE ? "key" : "passphrase");
     EVP_CIPHER_CTX_free(g.ctx);
     OPENSSL_cleanse(outer, sizeof(outer));
     return rc;
@@ -268,6 +286,7 @@ struct sealed {
     struct sealed_head head;
     uint8_t key[KEY_BYTES];
     int fd;
+    struct stat st;
 };
 
 static void close_sealed(struct sealed *s)
@@ -278,16 +297,15 @@ static void close_sealed(struct sealed *s)
     s->fd = -1;
 }
 
-static int open_sealed(struct sealed *s, const char *path, const char *key_file, struct err *e)
+static int open_sealed(struct sealed *s, const char *path, const struct opener *by, struct err *e)
 {
     uint8_t head[SEALED_HEAD_BYTES];
-    struct stat st;
-    s->fd = file_open_regular(path, &st);
+    s->fd = file_open_regular(path, &s->st);
     if (s->fd < 0)
         return err_set(e, SHOAL_EIO, "cannot open %s: %s", path, file_open_reason(errno));
-    int rc = read_head(&s->head, head, s->fd, &st, e);
+    int rc = read_head(&s->head, head, s->fd, &s->st, e);
     if (rc == 0)
-        rc = wrap_key(s->key, head, &s->head, key_file, false, e);
+        rc = wrap_key(s->key, head, &s->head, by, false, e);
     if (rc == 0)
         return 0;
     close_sealed(s);
@@ -323,9 +341,11 @@ static int damaged(const char *path, const struct sealed_head *h, uint64_t i, st
 
 /* ---- into memory ---- */
 
+/* A range of chunks, and which of them are there already. */
 struct opening {
     const struct sealed *s;
-    uint8_t *out;
+    uint8_t *out, *done; /* done: NULL, or a byte for each chunk */
+    uint64_t end;
     _Atomic uint64_t next, bad; /* bad: the index of a chunk that failed, and 1 */
 };
 
@@ -334,13 +354,17 @@ static void *open_chunks(void *arg)
 {
     struct opening *o = arg;
     struct gcm g = {NULL, false};
-    const struct sealed_head *h = &o->s->head;
-    uint8_t *buf = mem_alloc(h->chunk + SEALED_TAG_BYTES);
+    const size_t chunk = o->s->head.chunk;
+    uint8_t *buf = mem_alloc(chunk + SEALED_TAG_BYTES);
     const bool ok = buf && gcm_init(&g, o->s->key, false);
-    for (uint64_t i;
-         ok && !atomic_load(&o->bad) && (i = atomic_fetch_add(&o->next, 1)) < n_chunks(h);)
-        if (!read_chunk(o->s, &g, i, buf, o->out + i * h->chunk))
+    for (uint64_t i; ok && !atomic_load(&o->bad) && (i = atomic_fetch_add(&o->next, 1)) < o->end;) {
+        if (o->done && o->done[i])
+            continue;
+        if (!read_chunk(o->s, &g, i, buf, o->out + i * chunk))
             atomic_store(&o->bad, i + 1);
+        else if (o->done)
+            o->done[i] = 1;
+    }
     EVP_CIPHER_CTX_free(g.ctx);
     mem_free(buf);
     return NULL;
@@ -352,8 +376,9 @@ static void open_all(struct opening *o)
     pthread_t others[MAX_THREADS];
     struct err none;
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint64_t work = (o->end - o->next) / CHUNKS_PER_THREAD;
     uint32_t n = 0;
-    while (n + 1 < (uint64_t)cpus && n + 1 < n_chunks(&o->s->head) && n + 1 < MAX_THREADS &&
+    while (n + 1 < (uint64_t)cpus && n < work && n + 1 < MAX_THREADS &&
            thread_create_numbered(&others[n], "decrypt", n, open_chunks, o, &none) == 0)
         n++;
     open_chunks(o);
@@ -361,25 +386,119 @@ static void open_all(struct opening *o)
         pthread_join(others[--n], NULL);
 }
 
-int sealed_open(struct file_map *out, const char *path, const char *key_file, struct err *e)
+static int fill(struct opening *o, const char *path, struct err *e)
 {
+    open_all(o);
+    if (o->bad)
+        return damaged(path, &o->s->head, o->bad - 1, e);
+    return o->next < o->end ? err_set(e, SHOAL_ENOMEM, "%s: out of memory to decrypt it", path) : 0;
+}
+
+/* What is made of the file is encrypted by a key that follows from the file's, and belongs to
+ * exactly this file. */
+static int derive(struct file_secret *out, const struct sealed *s, struct err *e)
+{
+    static const char use[] = "shoal: made of a model";
+    const uint64_t id[] = {s->st.st_dev,
+                           s->st.st_ino,
+                           (uint64_t)s->st.st_size,
+                           (uint64_t)s->st.st_mtim.tv_sec,
+                           (uint64_t)s->st.st_mtim.tv_nsec,
+                           (uint64_t)s->st.st_ctim.tv_sec,
+                           (uint64_t)s->st.st_ctim.tv_nsec};
+    unsigned n = 0;
+    out->source = hash_bytes(id, sizeof(id), 0);
+    return HMAC(EVP_sha256(), s->key, KEY_BYTES, (const uint8_t *)use, sizeof(use) - 1, out->key,
+                &n) &&
+                   n == KEY_BYTES
+               ? 0
+               : err_set(e, SHOAL_EINTERNAL, "no HMAC in the library");
+}
+
+struct parts {
+    struct file_rest rest; /* first */
+    struct sealed s;
+    char *path;
+    uint8_t *bytes, *done;
+};
+
+static int parts_fill(struct file_rest *r, size_t at, size_t n, struct err *e)
+{
+    struct parts *p = (struct parts *)r;
+    const size_t chunk = p->s.head.chunk;
+    struct opening o = {.s = &p->s, .out = p->bytes, .done = p->done, .next = at / chunk};
+    o.end = n ? (at + n - 1) / chunk + 1 : o.next;
+    while (o.next < o.end && p->done[o.next]) /* mostly: nothing to do */
+        o.next++;
+    return o.next < o.end ? fill(&o, p->path, e) : 0;
+}
+
+static void parts_close(struct file_rest *r)
+{
+    struct parts *p = (struct parts *)r;
+    close_sealed(&p->s);
+    mem_free(p->path);
+    mem_free(p->done);
+    mem_free(p);
+}
+
+int sealed_open_parts(struct file_map *out, const char *path, const char *key_file, struct err *e)
+{
+    const struct opener by = {.key_file = key_file};
     struct sealed s;
     *out = (struct file_map){0};
-    int rc = open_sealed(&s, path, key_file, e);
+    int rc = open_sealed(&s, path, &by, e);
     if (rc < 0)
         return rc;
-    struct opening o = {.s = &s};
-    rc = file_map_secret(out, &o.out, s.head.n_bytes, e);
-    if (rc == 0) {
-        open_all(&o);
-        file_map_filled(out);
-        if (o.bad)
-            rc = damaged(path, &s.head, o.bad - 1, e);
-        else if (o.next < n_chunks(&s.head))
-            rc = err_set(e, SHOAL_ENOMEM, "%s: out of memory to decrypt it", path);
+    struct parts *p = mem_zalloc(sizeof(*p));
+    if (!p) {
+        close_sealed(&s);
+        return err_set(e, SHOAL_ENOMEM, "%s", path);
     }
-    if (rc < 0)
+    *p = (struct parts){.rest = {parts_fill, parts_close},
+                        .s = s,
+                        .path = mem_strdup(path),
+                        .done = mem_zalloc_n((size_t)n_chunks(&s.head), 1)};
+    OPENSSL_cleanse(s.key, sizeof(s.key));
+    rc = p->path && p->done ? file_map_secret(out, &p->bytes, p->s.head.n_bytes, e)
+                            : err_set(e, SHOAL_ENOMEM, "%s", path);
+    if (rc == 0)
+        rc = derive(&out->secret, &p->s, e);
+    out->rest = &p->rest;
+    if (rc < 0) {
         file_map_close(out);
+        return rc;
+    }
+    return 0;
+}
+
+int sealed_open(struct file_map *out, const char *path, const char *key_file, struct err *e)
+{
+    int rc = sealed_open_parts(out, path, key_file, e);
+    if (rc < 0)
+        return rc;
+    if ((rc = file_map_need(out, 0, out->n_bytes, e)) < 0) {
+        file_map_close(out);
+        return rc;
+    }
+    out->rest->close(out->rest);
+    out->rest = NULL;
+    file_map_filled(out);
+    return 0;
+}
+
+int sealed_get(const char *path, const uint8_t key[FILE_KEY_BYTES], uint8_t *out, size_t n,
+               struct err *e)
+{
+    const struct opener by = {.key = key};
+    struct sealed s;
+    int rc = open_sealed(&s, path, &by, e);
+    if (rc < 0)
+        return rc;
+    struct opening o = {.s = &s, .out = out, .end = n_chunks(&s.head)};
+    (void)posix_fadvise(s.fd, 0, 0, POSIX_FADV_WILLNEED); /* reads on while chunks are decrypted */
+    rc = s.head.n_bytes == n ? fill(&o, path, e)
+                             : err_set(e, SHOAL_EFORMAT, "%s has another size", path);
     close_sealed(&s);
     return rc;
 }
@@ -430,7 +549,7 @@ static int target_end(struct target *t, const char *out, int rc, struct err *e)
 
 /* A header with a new key, and the key. */
 static int make_head(uint8_t head[SEALED_HEAD_BYTES], struct sealed_head *h, struct sealed *s,
-                     const struct sealed_opts *o, struct err *e)
+                     const struct sealed_opts *o, const struct opener *by, struct err *e)
 {
     const uint8_t small[] = {VERSION, (uint8_t)o->wrap, (uint8_t)h->log_n,
                              (uint8_t)(o->log_chunk ? o->log_chunk : 18)};
@@ -444,10 +563,10 @@ static int make_head(uint8_t head[SEALED_HEAD_BYTES], struct sealed_head *h, str
     if (RAND_bytes(head + SALT_AT, SALT_BYTES) != 1 ||
         RAND_bytes(head + NONCE_AT, NONCE_BYTES) != 1 || RAND_priv_bytes(s->key, KEY_BYTES) != 1)
         return err_set(e, SHOAL_EIO, "no random numbers for a key");
-    return wrap_key(s->key, head, h, o->key_file, true, e);
+    return wrap_key(s->key, head, h, by, true, e);
 }
 
-static int encrypt_chunks(const struct sealed *s, const struct file_map *in, const struct target *t,
+static int encrypt_chunks(const struct sealed *s, const uint8_t *in, const struct target *t,
                           struct err *e)
 {
     struct gcm g = {NULL, true};
@@ -456,7 +575,7 @@ static int encrypt_chunks(const struct sealed *s, const struct file_map *in, con
     for (uint64_t i = 0; rc == 0 && i < n_chunks(&s->head); i++) {
         const size_t n = chunk_bytes(&s->head, i);
         chunk_nonce(nonce, i);
-        if (!gcm_run(&g, nonce, NULL, 0, in->bytes + i * s->head.chunk, buf, n, buf + n))
+        if (!gcm_run(&g, nonce, NULL, 0, in + i * s->head.chunk, buf, n, buf + n))
             rc = err_set(e, SHOAL_EINTERNAL, "cannot encrypt");
         else
             rc = target_put(t, buf, n + SEALED_TAG_BYTES, e);
@@ -466,42 +585,59 @@ static int encrypt_chunks(const struct sealed *s, const struct file_map *in, con
     return rc;
 }
 
-int sealed_encrypt(const char *path, const char *out, const struct sealed_opts *o, struct err *e)
+/* Everything but the last step, which gives the file its name. */
+static int encrypt(struct target *t, const uint8_t *bytes, size_t n, const char *out,
+                   const struct sealed_opts *o, const struct opener *by, struct err *e)
 {
     uint8_t head[SEALED_HEAD_BYTES];
-    struct sealed s = {.fd = -1};
+    struct sealed s = {.fd = -1, .head = {.wrap = o->wrap, .n_bytes = n}};
+    if (o->wrap == SEALED_PASSPHRASE)
+        s.head.log_n = o->log_n ? o->log_n : 17;
+    int rc = make_head(head, &s.head, &s, o, by, e);
+    if (rc == 0)
+        rc = target_open(t, out, e);
+    if (rc == 0)
+        rc = target_put(t, head, sizeof(head), e);
+    if (rc == 0)
+        rc = encrypt_chunks(&s, bytes, t, e);
+    close_sealed(&s);
+    return rc;
+}
+
+int sealed_encrypt(const char *path, const char *out, const struct sealed_opts *o, struct err *e)
+{
+    const struct opener by = {.key_file = o->key_file};
     struct target t = {.fd = -1};
     struct file_map in;
     int rc = file_map_open(&in, path, e);
     if (rc < 0)
         return rc;
-    if (sealed_is(in.bytes, in.n_bytes))
-        rc = err_set(e, SHOAL_EINVAL, "%s is encrypted already", path);
-    s.head = (struct sealed_head){.wrap = o->wrap, .n_bytes = in.n_bytes};
-    if (o->wrap == SEALED_PASSPHRASE)
-        s.head.log_n = o->log_n ? o->log_n : 17;
-    if (rc == 0)
-        rc = make_head(head, &s.head, &s, o, e);
-    if (rc == 0)
-        rc = target_open(&t, out, e);
-    if (rc == 0)
-        rc = target_put(&t, head, sizeof(head), e);
-    if (rc == 0)
-        rc = encrypt_chunks(&s, &in, &t, e);
+    rc = sealed_is(in.bytes, in.n_bytes) ? err_set(e, SHOAL_EINVAL, "%s is encrypted already", path)
+                                         : encrypt(&t, in.bytes, in.n_bytes, out, o, &by, e);
     if (rc == 0 && file_map_changed(&in))
         rc = err_set(e, SHOAL_EIO, "%s was changed while it was encrypted", path);
     rc = target_end(&t, out, rc, e);
-    close_sealed(&s);
     file_map_close(&in);
     return rc;
 }
 
+int sealed_put(const char *path, const uint8_t key[FILE_KEY_BYTES], const uint8_t *bytes, size_t n,
+               struct err *e)
+{
+    const struct opener by = {.key = key};
+    const struct sealed_opts o = {.wrap = SEALED_KEY_FILE};
+    struct target t = {.fd = -1};
+    int rc = encrypt(&t, bytes, n, path, &o, &by, e);
+    return target_end(&t, path, rc, e);
+}
+
 int sealed_decrypt(const char *path, const char *out, const char *key_file, struct err *e)
 {
+    const struct opener by = {.key_file = key_file};
     struct target t = {.fd = -1};
     struct gcm g = {NULL, false};
     struct sealed s;
-    int rc = open_sealed(&s, path, key_file, e);
+    int rc = open_sealed(&s, path, &by, e);
     if (rc < 0)
         return rc;
     uint8_t *buf = mem_alloc(2 * s.head.chunk + SEALED_TAG_BYTES);

@@ -57,4 +57,15 @@ SHOAL_MUST_CHECK int sealed_decrypt(const char *path, const char *out, const cha
 SHOAL_MUST_CHECK int sealed_open(struct file_map *out, const char *path, const char *key_file,
                                  struct err *e);
 
+/* The same, but every part when file_map_need asks for it. */
+SHOAL_MUST_CHECK int sealed_open_parts(struct file_map *out, const char *path, const char *key_file,
+                                       struct err *e);
+
+/* n bytes made of an encrypted file, with the key that its map has for that: written, which
+ * replaces the file, and read into memory of the caller. */
+SHOAL_MUST_CHECK int sealed_put(const char *path, const uint8_t key[FILE_KEY_BYTES],
+                                const uint8_t *bytes, size_t n, struct err *e);
+SHOAL_MUST_CHECK int sealed_get(const char *path, const uint8_t key[FILE_KEY_BYTES], uint8_t *out,
+                                size_t n, struct err *e);
+
 #endif

@@ -107,8 +107,11 @@ static int floats(struct plan *p, const float **out, const struct model_file_ten
     float *v = bigger ? mem_aligned((n + 16) * sizeof(*v)) : NULL;
     if (!v)
         return err_set(p->e, SHOAL_ENOMEM, "tensor %.*s", (int)t->name.n, t->name.p);
-    quant_to_f32(t->type, t->data, v, n);
     all->list[all->n++] = v;
+    int rc = model_file_need(t, p->e);
+    if (rc < 0)
+        return rc;
+    quant_to_f32(t->type, t->data, v, n);
     for (size_t i = 0; i < n; i++) /* small, so every load can afford it */
         if (!isfinite(v[i]))
             return err_set(p->e, SHOAL_EFORMAT, "tensor %.*s has a value that is not finite",

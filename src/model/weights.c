@@ -355,13 +355,13 @@ static void place_mats(struct weights *w, uint8_t *data)
         w->mats[i].data = data + w->offsets[i];
 }
 
-/* Tiles of a secret file (file_map.h) must reach no disk either. */
-static bool is_secret(const struct weights *w)
+/* Tiles of a secret file (file_map.h) must reach no disk in plain, either. */
+static const struct file_secret *secret_of(const struct weights *w)
 {
     for (uint32_t i = 0; i < w->n; i++)
-        if (w->tensors[i]->map && w->tensors[i]->map->secret)
-            return true;
-    return false;
+        if (w->tensors[i]->map && w->tensors[i]->map->is_secret)
+            return &w->tensors[i]->map->secret;
+    return NULL;
 }
 
 int weights_load(struct weights *w, const char *source, const char *cache_dir,
@@ -371,25 +371,29 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir,
     struct weights_cache c;
     uint8_t *data = NULL;
 
-    const bool secret = is_secret(w);
-    weights_cache_init(&c, w, source, secret ? NULL : cache_dir);
+    weights_cache_init(&c, w, source, cache_dir, secret_of(w));
     if (c.usable && weights_cache_open(&c, w, lane, &data)) {
         place_mats(w, data);
         return 0;
     }
     if (c.usable)
         data = weights_cache_create(&c, w);
+    const bool kept = data != NULL;
     if (!data) {
         w->map_bytes = w->data_bytes + 1; /* a model without matrices is one too */
         w->map = data = mem_pages(w->map_bytes);
-        w->unlocked = data && secret && !file_map_protect(data, w->map_bytes);
+        w->unlocked = data && c.secret && !file_map_protect(data, w->map_bytes);
     }
     if (!data)
         return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes for tiled weights",
                        w->data_bytes);
     place_mats(w, data);
-    int rc = tile_all(w, data, lane, progress, progress_ctx, e);
-    if (w->in_file)
+    int rc = 0;
+    for (uint32_t i = 0; i < w->n && rc == 0; i++)
+        rc = model_file_need(w->tensors[i], e);
+    if (rc == 0)
+        rc = tile_all(w, data, lane, progress, progress_ctx, e);
+    if (kept)
         weights_cache_finish(&c, w, lane, rc == 0);
     return rc;
 }

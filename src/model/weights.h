@@ -4,7 +4,7 @@
  * map it. Without a usable folder (none given, disk full, not writable) the tiled weights live in
  * anonymous memory: loading is slower, the rest is the same. Adding a file to the cache removes
  * files whose model no longer exists. The file is verified by its hashes, and a damaged one is
- * rebuilt (weights_int.h).  Weights of an encrypted file are never in it.
+ * rebuilt (weights_int.h).  That of an encrypted model is encrypted.
  *
  * Thread:    built by one thread; matrices are immutable afterwards.
  * Ownership: borrows the model file's tensors; weights_fini unmaps. */

@@ -14,18 +14,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file/file_open.h"
+#include "base/file/file_read.h"
+#include "base/file/file_replace.h"
 #include "base/file/map_guard.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "format/sealed_file.h"
 
 /* Change this with every change of a tile layout. */
 #define TILES_VERSION 1
 #define CACHE_MAGIC "SHOALPK3" /* the last byte is the version of the header */
 #define CACHE_SUFFIX ".tiles"
 #define NOTE_SUFFIX ".tiles.ok"
-#define OLD_SUFFIX ".pack" /* files of earlier versions: removed by prune() */
-#define PAGE_BYTES 4096u   /* the data begins on a page */
+#define SEALED_SUFFIX ".sealed"
+#define SEALED_OF_SUFFIX ".sealed.of" /* the path of the model */
+#define OLD_SUFFIX ".pack"            /* files of earlier versions: removed by prune() */
+#define PAGE_BYTES 4096u              /* the data begins on a page */
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define SETTLED_S 2 /* the coarsest times of a file system: those of FAT */
 
@@ -85,29 +91,33 @@ static bool make_key(const struct weights *w, const char *source, char *real, ui
         uint64_t shape[] = {t->type, t->dims[0], t->dims[1], t->n_bytes};
         size_t n = t->n_bytes < 64 ? t->n_bytes : 64;
         if (t->map && (i == 0 || t->map != w->tensors[i - 1]->map)) {
-            uint64_t file[] = {t->map->n_bytes, (uint64_t)t->map->mtime_s,
-                               (uint64_t)t->map->mtime_ns};
+            const struct file_map *m = t->map; /* that of a secret one has a time of its own */
+            uint64_t file[] = {m->n_bytes, m->is_secret ? m->secret.source : (uint64_t)m->mtime_s,
+                               m->is_secret ? 0 : (uint64_t)m->mtime_ns};
             *key = hash_bytes(file, sizeof(file), *key);
         }
         *key = hash_bytes(shape, sizeof(shape), *key);
+        if (t->map && t->map->is_secret) /* its source says it, and it may not be there yet */
+            continue;
         *key = hash_bytes((t->data ? t->data : t->stored) + (t->n_bytes - n) / 2, n, *key);
     }
     return true;
 }
 
 void weights_cache_init(struct weights_cache *c, const struct weights *w, const char *source,
-                        const char *cache_dir)
+                        const char *cache_dir, const struct file_secret *secret)
 {
     uint64_t name;
     c->dir = cache_dir;
+    c->secret = secret;
     c->usable = cache_dir && make_key(w, source, c->source, &c->key, &name);
     if (!c->usable)
         return;
-    snprintf(c->path, sizeof(c->path), "%s/%016llx" CACHE_SUFFIX, cache_dir,
-             (unsigned long long)name);
+    snprintf(c->path, sizeof(c->path), "%s/%016llx%s", cache_dir, (unsigned long long)name,
+             secret ? SEALED_SUFFIX : CACHE_SUFFIX);
     snprintf(c->tmp, sizeof(c->tmp), "%s.%ld.tmp", c->path, (long)getpid());
-    snprintf(c->note, sizeof(c->note), "%s/%016llx" NOTE_SUFFIX, cache_dir,
-             (unsigned long long)name);
+    snprintf(c->note, sizeof(c->note), "%s/%016llx%s", cache_dir, (unsigned long long)name,
+             secret ? SEALED_OF_SUFFIX : NOTE_SUFFIX);
 }
 
 /* ---- hashes --------------------------------------------------------------------------------- */
@@ -249,9 +259,42 @@ static void let_go(struct weights *w)
     w->in_file = false;
 }
 
+/* Memory for the whole file of an encrypted model. */
+static bool secret_memory(struct weights *w)
+{
+    const size_t total = head_bytes(w) + w->data_bytes;
+    w->map = mem_pages(total);
+    w->map_bytes = w->map ? total : 0;
+    w->unlocked = w->map && !file_map_protect(w->map, total);
+    return w->map != NULL;
+}
+
+static bool open_sealed(const struct weights_cache *c, struct weights *w, uint8_t **data)
+{
+    struct err e = {0};
+    const size_t head = head_bytes(w);
+    if (access(c->path, F_OK) < 0 || !secret_memory(w))
+        return false;
+    int rc = sealed_get(c->path, c->secret->key, w->map, w->map_bytes, &e);
+    const char *damage = rc == 0              ? check_head(c, w, w->map)
+                         : rc == SHOAL_EINVAL ? "" /* of a model that was encrypted anew */
+                                              : "its encrypted bytes were changed";
+    if (!damage) {
+        w->from_cache = true;
+        *data = w->map + head;
+        return true;
+    }
+    w->damage = damage[0] ? damage : NULL;
+    mem_pages_free(w->map, w->map_bytes);
+    w->map = NULL;
+    return false;
+}
+
 bool weights_cache_open(const struct weights_cache *c, struct weights *w, struct crew_lane *lane,
                         uint8_t **data)
 {
+    if (c->secret)
+        return open_sealed(c, w, data);
     struct stat st;
     const size_t head = head_bytes(w), total = head + w->data_bytes;
     int fd = file_open_regular(c->path, &st);
@@ -309,6 +352,8 @@ uint8_t *weights_cache_create(const struct weights_cache *c, struct weights *w)
 {
     const size_t head = head_bytes(w), total = head + w->data_bytes;
     make_dirs(c->dir);
+    if (c->secret)
+        return secret_memory(w) ? w->map + head : NULL;
     int fd = open(c->tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return NULL;
@@ -342,6 +387,23 @@ static bool is_stale(const char *path, bool old)
     return access(h.source, F_OK) < 0 && errno == ENOENT;
 }
 
+/* Removes an encrypted cache file whose model is gone. */
+static void prune_sealed(const char *dir, const char *note)
+{
+    char path[PATH_MAX + 64];
+    struct buf source;
+    struct err e;
+    buf_init(&source, PATH_MAX);
+    snprintf(path, sizeof(path), "%s/%s", dir, note);
+    if (file_read(path, &source, &e) == 0 && access(buf_str(&source), F_OK) < 0 &&
+        errno == ENOENT) {
+        unlink(path);
+        snprintf(path, sizeof(path), "%s/%.16s" SEALED_SUFFIX, dir, note);
+        unlink(path);
+    }
+    buf_fini(&source);
+}
+
 /* Removes cache files that will never be mapped again, each with its note. */
 static void prune(const char *dir)
 {
@@ -349,6 +411,8 @@ static void prune(const char *dir)
     DIR *d = opendir(dir);
     for (struct dirent *f; d && (f = readdir(d)) != NULL;) {
         const char *suffix = strlen(f->d_name) > 16 ? f->d_name + 16 : "";
+        if (strcmp(suffix, SEALED_OF_SUFFIX) == 0)
+            prune_sealed(dir, f->d_name);
         bool old = strcmp(suffix, OLD_SUFFIX) == 0;
         if (!old && strcmp(suffix, CACHE_SUFFIX) != 0)
             continue;
@@ -395,9 +459,33 @@ static bool write_head(const struct weights_cache *c, struct weights *w, struct 
     return true;
 }
 
+/* The note comes first: a file without one would never be removed.  Plain tiles of the time before
+ * the file was encrypted go. */
+static void finish_sealed(const struct weights_cache *c, struct weights *w, struct crew_lane *lane)
+{
+    char plain[sizeof(c->path)];
+    struct err e = {0};
+    snprintf(plain, sizeof(plain), "%.*s" CACHE_SUFFIX,
+             (int)(strlen(c->path) - strlen(SEALED_SUFFIX)), c->path);
+    unlink(plain);
+    if (file_replace(c->note, c->source, strlen(c->source), &e) < 0 || !write_head(c, w, lane) ||
+        sealed_put(c->tmp, c->secret->key, w->map, w->map_bytes, &e) < 0 ||
+        rename(c->tmp, c->path) < 0) {
+        unlink(c->tmp);
+        unlink(c->path); /* what is there does not fit this model */
+    }
+    sync_dir(c->dir);
+    prune(c->dir);
+}
+
 void weights_cache_finish(const struct weights_cache *c, struct weights *w, struct crew_lane *lane,
                           bool whole)
 {
+    if (c->secret) {
+        if (whole)
+            finish_sealed(c, w, lane);
+        return;
+    }
     struct stat st;
     whole = whole && write_head(c, w, lane) && !map_guard_is_broken(w->guard) &&
             fsync(w->fd) == 0 && rename(c->tmp, c->path) == 0;

@@ -31,6 +31,12 @@ struct oms_bytes {
     size_t n;
 };
 
+/* A signature over the payload itself (cosign.h), with SHA-256 or Ed25519. */
+struct oms_plain {
+    struct oms_bytes payload, signature;
+};
+#define OMS_MAX_PLAIN 16u
+
 struct oms_bundle {
     struct arena arena;
     struct oms_bytes payload, signature;
@@ -42,6 +48,8 @@ struct oms_bundle {
     uint32_t n_files;
     const char *ignored[OMS_MAX_IGNORED]; /* files and folders that are not covered */
     uint32_t n_ignored;
+    struct oms_plain plain[OMS_MAX_PLAIN]; /* one of these has to fit, in place of `signature` */
+    uint32_t n_plain;
 };
 
 void oms_bundle_init(struct oms_bundle *b);

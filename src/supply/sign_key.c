@@ -42,6 +42,11 @@ static bool is_nist(EVP_PKEY *key)
             strcmp(name, "secp521r1") == 0);
 }
 
+static bool is_ed25519(EVP_PKEY *key)
+{
+    return EVP_PKEY_get_base_id(key) == EVP_PKEY_ED25519;
+}
+
 int sign_key_check(EVP_PKEY *key, const char *what, struct err *e)
 {
     if (key && digest_of(key) && is_nist(key))
@@ -102,7 +107,7 @@ int sign_key_public(EVP_PKEY **out, const void *pem, size_t n, const char *path,
                        "%s has no public key in PEM form: %s; write one with 'openssl pkey -in "
                        "KEY.pem -pubout -out KEY.pub'",
                        path, sign_key_reason(why, sizeof(why)));
-    int rc = sign_key_check(*out, path, e);
+    int rc = is_ed25519(*out) ? 0 : sign_key_check(*out, path, e); /* cosign may have such keys */
     if (rc < 0) {
         EVP_PKEY_free(*out);
         *out = NULL;
@@ -125,15 +130,15 @@ void sign_key_hint(char out[SIGN_KEY_HINT], EVP_PKEY *key)
     BIO_free(bio);
 }
 
-int sign_key_sign(struct buf *sig, EVP_PKEY *key, const struct buf *bytes, struct err *e)
+static int sign_with(struct buf *sig, EVP_PKEY *key, const EVP_MD *digest, const void *bytes,
+                     size_t n_bytes, struct err *e)
 {
     char why[128];
     size_t n = (size_t)EVP_PKEY_get_size(key);
     EVP_MD_CTX *c = EVP_MD_CTX_new();
     char *to = buf_room(sig, n);
-    bool ok = c && to && EVP_DigestSignInit(c, NULL, digest_of(key), NULL, key) == 1 &&
-              EVP_DigestSign(c, (unsigned char *)to, &n, (const unsigned char *)buf_str(bytes),
-                             bytes->len) == 1;
+    bool ok = c && to && EVP_DigestSignInit(c, NULL, digest, NULL, key) == 1 &&
+              EVP_DigestSign(c, (unsigned char *)to, &n, bytes, n_bytes) == 1;
     if (ok)
         buf_used(sig, n);
     EVP_MD_CTX_free(c);
@@ -141,13 +146,35 @@ int sign_key_sign(struct buf *sig, EVP_PKEY *key, const struct buf *bytes, struc
               : err_set(e, SHOAL_EINTERNAL, "cannot sign: %s", sign_key_reason(why, sizeof(why)));
 }
 
-bool sign_key_verify(EVP_PKEY *key, const struct buf *bytes, const void *sig, size_t n_sig)
+int sign_key_sign(struct buf *sig, EVP_PKEY *key, const struct buf *bytes, struct err *e)
+{
+    return sign_with(sig, key, digest_of(key), buf_str(bytes), bytes->len, e);
+}
+
+int sign_key_sign_plain(struct buf *sig, EVP_PKEY *key, const void *bytes, size_t n, struct err *e)
+{
+    return sign_with(sig, key, is_ed25519(key) ? NULL : EVP_sha256(), bytes, n, e);
+}
+
+static bool verify_with(EVP_PKEY *key, const EVP_MD *digest, const void *bytes, size_t n,
+                        const void *sig, size_t n_sig)
 {
     EVP_MD_CTX *c = EVP_MD_CTX_new();
-    bool ok =
-        c && EVP_DigestVerifyInit(c, NULL, digest_of(key), NULL, key) == 1 &&
-        EVP_DigestVerify(c, sig, n_sig, (const unsigned char *)buf_str(bytes), bytes->len) == 1;
+    bool ok = c && EVP_DigestVerifyInit(c, NULL, digest, NULL, key) == 1 &&
+              EVP_DigestVerify(c, sig, n_sig, bytes, n) == 1;
     EVP_MD_CTX_free(c);
     ERR_clear_error();
     return ok;
+}
+
+bool sign_key_verify(EVP_PKEY *key, const struct buf *bytes, const void *sig, size_t n_sig)
+{
+    const EVP_MD *digest = digest_of(key); /* NULL: Ed25519, which this format does not have */
+    return digest && verify_with(key, digest, buf_str(bytes), bytes->len, sig, n_sig);
+}
+
+bool sign_key_verify_plain(EVP_PKEY *key, const void *bytes, size_t n, const void *sig,
+                           size_t n_sig)
+{
+    return verify_with(key, is_ed25519(key) ? NULL : EVP_sha256(), bytes, n, sig, n_sig);
 }

@@ -25,6 +25,11 @@ void sign_key_hint(char out[SIGN_KEY_HINT], EVP_PKEY *key);
 SHOAL_MUST_CHECK int sign_key_sign(struct buf *sig, EVP_PKEY *key, const struct buf *bytes,
                                    struct err *e);
 bool sign_key_verify(EVP_PKEY *key, const struct buf *bytes, const void *sig, size_t n_sig);
+/* The same as cosign signs: with SHA-256 whatever the curve, or with Ed25519. */
+SHOAL_MUST_CHECK int sign_key_sign_plain(struct buf *sig, EVP_PKEY *key, const void *bytes,
+                                         size_t n, struct err *e);
+bool sign_key_verify_plain(EVP_PKEY *key, const void *bytes, size_t n, const void *sig,
+                           size_t n_sig);
 /* The text of OpenSSL's last error. */
 const char *sign_key_reason(char *out, size_t cap);
 

@@ -103,8 +103,19 @@ bool signer_anchor_is_minisign(const struct signer_anchor *a)
 
 /* ---- checking ---- */
 
+static int check_plain(EVP_PKEY *key, const struct oms_bundle *b, struct err *e)
+{
+    for (uint32_t i = 0; i < b->n_plain; i++)
+        if (sign_key_verify_plain(key, b->plain[i].payload.p, b->plain[i].payload.n,
+                                  b->plain[i].signature.p, b->plain[i].signature.n))
+            return 0;
+    return err_set(e, SHOAL_EFORMAT, "no signature of cosign was made with this key");
+}
+
 static int check_signature(EVP_PKEY *key, const struct oms_bundle *b, struct err *e)
 {
+    if (b->n_plain)
+        return check_plain(key, b, e);
     struct buf text;
     buf_init(&text, OMS_MAX_BYTES + 256);
     oms_bundle_signed(&text, b);

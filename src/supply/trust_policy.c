@@ -13,6 +13,7 @@
 #include "base/file/file_read.h"
 #include "base/mem.h"
 #include "host/identity.h"
+#include "supply/cosign.h"
 #include "supply/minisign.h"
 #include "supply/model_signing.h"
 #include "supply/sign_key.h"
@@ -257,7 +258,9 @@ static int read_signature(struct checking *c, const char *path, struct buf *text
         return rc;
     c->is_minisign = minisign_is(buf_str(text), text->len);
     rc = c->is_minisign ? minisign_read(&c->minisign, buf_str(text), text->len, e)
-                        : oms_bundle_read(&c->bundle, buf_str(text), text->len, e);
+         : cosign_is(buf_str(text), text->len)
+             ? cosign_read(&c->bundle, buf_str(text), text->len, e)
+             : oms_bundle_read(&c->bundle, buf_str(text), text->len, e);
     return rc < 0 ? err_wrap(e, "%.200s", path) : 0;
 }
 

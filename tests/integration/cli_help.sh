@@ -10,7 +10,7 @@ for c in init config route router ask home eval calibrate run pull push import l
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
-for v in show convert quantize lora sign verify encrypt decrypt list load unload; do
+for v in show convert quantize lora sign verify encrypt decrypt delta patch list load unload; do
     run 0 model $v --help; golden "help-model-$v"; empty err
 done
 for v in export fit run; do

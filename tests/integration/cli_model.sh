@@ -58,6 +58,18 @@ same "feed-forward" "$(grep -c 'ffn_[a-z]*.weight *Q4_0' out)" 6
 run 0 bench -m "$model" -p 8,16 -n 4 --seqs 1,2 --reps 2 --threads-list 1,2 --json
 same "rows" "$(field results.length)" 8
 run 0 bench -m "$model" -p 8 -n 4 --reps 1 --no-roofline; has out "pp8"; has out "tg4"
+# a new version as a patch of the old one
+run 0 model quantize "$model" new.gguf --type q8_0 --pure
+run 0 model delta "$model" new.gguf -o patch; has err "as differences"
+[ "$(stat -c %s patch)" -lt $(($(stat -c %s new.gguf) / 4)) ] || fail "a patch of $(stat -c %s patch) bytes"
+run 0 model patch "$model" patch -o made.gguf; cmp -s new.gguf made.gguf || fail "another file"
+run 1 model patch new.gguf patch -o no.gguf; has err "it is for another file than new.gguf"
+head -c 500 patch >cut
+run 1 model patch "$model" cut -o no.gguf; has err "ends too early: fetch it again"
+run 1 model patch "$model" new.gguf -o no.gguf; has err "not a patch of 'shoal model delta'"
+run 1 model delta "$model" new.gguf; has err "say -o FILE"
+[ ! -e no.gguf ] && [ ! -e no.gguf.new ] || fail "half a model was left"
+
 echo '{"id":7,"op":"hello"}' >hello
 run 0 bench --peer-protocol <hello; same "protocol" "$(field id)" 7
 run 0 doctor --no-measure --json; kernels=$(field kernels)

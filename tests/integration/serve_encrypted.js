@@ -49,6 +49,45 @@ fails('encrypted already', 'model', 'encrypt', at('k.enc'), '-o', at('x'), '--ke
 fails('say either --key-file FILE or --passphrase-file', 'model', 'encrypt', plain, '-o', at('x'));
 fs.chmodSync(at('wrong'), 0o644);
 fails('chmod 600', 'generate', '-m', at('k.enc'), '--key-file', at('wrong'), ...ask);
+
+// its tiles are kept encrypted, and used again; what is broken is made anew
+const load = (...args) => {
+    const r = spawnSync(shoal, ['generate', '--stats', '-m', at('k.enc'), '--key-file', at('key'), ...args, ...ask], { encoding: 'utf8', env });
+    return { text: r.stdout, cached: r.stderr.includes('weights from the cache'), error: r.stderr };
+};
+const tiles = () => fs.readdirSync(cache).filter((f) => f.endsWith('.sealed')).map((f) => path.join(cache, f));
+t.same(tiles().length, 1, 'the tiles are kept');
+const again = load();
+t.check(again.text === wanted && again.cached, `loaded from the cache: ${again.error}`);
+const good = fs.readFileSync(tiles()[0]);
+for (const at of [60, good.length >> 1]) {
+    const broken = Buffer.from(good);
+    broken[at] ^= 1;
+    fs.writeFileSync(tiles()[0], broken);
+    const r = load();
+    t.check(r.text === wanted && !r.cached, `byte ${at}: ${r.error}`);
+    t.check(at < 200 || r.error.includes('rebuilt the cache of tiled weights: its encrypted bytes were changed'), `byte ${at}: ${r.error}`);
+    t.check(load().cached, `rebuilt after byte ${at}`);
+}
+fs.writeFileSync(tiles()[0], good.subarray(0, good.length >> 1));
+t.check(!load().cached && load().cached, 'cut');
+t.check(fs.readFileSync(tiles()[0]).length === good.length && !load('--no-cache').cached, 'rebuilt');
+// a changed model is found, though its tiles would do
+const whole = fs.readFileSync(at('k.enc'));
+whole[whole.length >> 1] ^= 4;
+fs.writeFileSync(at('k.enc'), whole);
+t.check(load().error.includes('were changed since it was encrypted'), 'a changed model');
+whole[whole.length >> 1] ^= 4;
+fs.writeFileSync(at('k.enc'), whole);
+t.check(load().text === wanted && load().cached, 'and healed');
+// a model that is gone takes its tiles with it when others come
+run('model', 'encrypt', plain, '-o', at('gone.enc'), '--key-file', at('key'));
+run('generate', '-m', at('gone.enc'), '--key-file', at('key'), ...ask);
+t.same(tiles().length, 2, 'two models');
+fs.rmSync(at('gone.enc'));
+fs.writeFileSync(at('k.enc'), whole);
+t.check(!load().cached && tiles().length === 1, 'the tiles of a lost model');
+
 const bent = fs.readFileSync(at('k.enc'));
 bent[bent.length >> 1] ^= 4;
 fs.writeFileSync(at('bent.enc'), bent);
@@ -88,7 +127,13 @@ fs.symlinkSync(kept.find((f) => fs.statSync(f).size === bent.length), at('store/
     t.check(!fs.existsSync(cache) || fs.readdirSync(cache, { recursive: true }).every((f) => !f.endsWith('.tiles')), 'no tiles on disk');
     const plainly = (await chat('plain')).answer;
     for (const model of ['here', 'apart', 'stored']) t.same((await chat(model)).answer, plainly, `${model} answers as the plain file`);
-    t.check(fs.readdirSync(cache, { recursive: true }).some((f) => f.endsWith('.tiles')), 'those of the plain file are');
+    const all = fs.readdirSync(cache, { recursive: true }).map((f) => path.join(cache, f)).filter((f) => fs.lstatSync(f).isFile()), open = all.filter((f) => f.endsWith('.tiles'));
+    t.same(open.length, 1, 'those of the plain file are');
+    // neither the model nor its tiles can be found in what is kept of the encrypted ones
+    const made = fs.readFileSync(open[0]);
+    for (let i = 65536; i + 32 <= made.length; i += 65521) if (new Set(made.subarray(i, i + 32)).size > 12) blocks.push(made.subarray(i, i + 32));
+    t.check(found(open[0]) > 20 && all.filter((f) => f.endsWith('.sealed')).length >= 2, `tiles to look for: ${found(open[0])}, ${all}`);
+    for (const f of all.filter((f) => f !== open[0])) t.same(found(f), 0, `plain bytes in ${f}`);
     for (const [model, why] of [['bent', 'were changed since it was encrypted'], ['bare', 'is encrypted; name the file with its key']]) {
         const r = await chat(model);
         t.check(r.status >= 400 && r.text.includes(why), `${model}: ${r.text}`);

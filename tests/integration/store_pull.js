@@ -317,6 +317,29 @@ async function names() {
     t.same(JSON.parse(r.out).generated_tokens, 4, `chat by its name: ${r.err}`);
 }
 
+// A new version as a patch of one that is in the store.
+async function patches() {
+    const s = store(), [was, is, patch] = ['was.gguf', 'is.gguf', 'is.patch'].map((x) => path.join(t.tmp, x));
+    fs.writeFileSync(was, gguf);
+    fs.writeFileSync(is, Buffer.concat([gguf.subarray(0, -4), Buffer.from([1, 2, 3, 4])]));
+    t.same((await s.run(['model', 'delta', was, is, '-o', patch])).code, 0, 'delta');
+    t.check(fs.statSync(patch).size < gguf.length / 10, 'a small one');
+    let r = await s.run(['pull', patch, '--name', 'v2']);
+    t.check(r.code === 1 && /is a patch of the model [0-9a-f]{16}\.\.\., which is not in the store: pull that first/.test(r.err), `without the old one: ${r.err}`);
+    s.empty('without the old one');
+    t.same((await s.run(['pull', was, '--name', 'v1'])).code, 0, 'the old one');
+    const bytes = fs.readFileSync(patch), bent = Buffer.from(bytes);
+    bent[bent.length - 3] ^= 1;
+    fs.writeFileSync(patch, bent);
+    r = await s.run(['pull', patch, '--name', 'v2']);
+    t.check(r.code === 1 && /is\.patch: .*fetch (it|the patch) again/.test(r.err), `damaged: ${r.err}`);
+    fs.writeFileSync(patch, bytes);
+    t.same(s.list('models').join(), sha256(gguf), 'nothing of it is in the store');
+    r = await s.run(['pull', patch, '--name', 'v2', '--json']);
+    t.same(`${r.code} ${r.code === 0 ? r.events().at(-1).sha256 : r.err}`, `0 ${sha256(fs.readFileSync(is))}`, 'the new version');
+    t.check(s.list('.').every((f) => !f.startsWith('patched-')), `nothing else stays: ${s.list('.')}`);
+}
+
 async function imports() {
     const s = store(), ollama = path.join(t.tmp, 'ollama'), hf = path.join(t.tmp, 'hf');
     const blob = (b) => { fs.writeFileSync(path.join(ollama, 'blobs', `sha256-${sha256(b)}`), b); return { digest: `sha256:${sha256(b)}`, size: b.length }; };
@@ -441,7 +464,7 @@ async function kept() {
 
 (async () => {
     hub = await start();
-    for (const part of [fromHub, parallel, interrupted, fromPackages, registries, names, imports, served, shared, kept])
+    for (const part of [fromHub, parallel, interrupted, fromPackages, registries, names, patches, imports, served, shared, kept])
         await part();
     hub.stop();
     t.finish();

@@ -75,29 +75,34 @@ int file_map_secret(struct file_map *out, uint8_t **bytes, size_t n, struct err 
         return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of memory: %s", n,
                        strerror(errno));
     }
-    *out = (struct file_map){.bytes = map, .n_bytes = n, .fd = fd, .guard = guard, .secret = true};
-    out->locked = file_map_protect(map, n);
+    *out =
+        (struct file_map){.bytes = map, .n_bytes = n, .fd = fd, .guard = guard, .is_secret = true};
+    (void)madvise(map, n, MADV_DONTDUMP);
+    out->locked = mlock2(map, n, MLOCK_ONFAULT) == 0; /* parts may never be filled */
     *bytes = map;
     return 0;
 }
 
 void file_map_filled(struct file_map *m)
 {
-    struct stat st;
     (void)mprotect((void *)(uintptr_t)m->bytes, m->n_bytes, PROT_READ);
-    if (fstat(m->fd, &st) == 0) { /* writing to the mapping has set its time */
-        m->mtime_s = st.st_mtim.tv_sec;
-        m->mtime_ns = st.st_mtim.tv_nsec;
-    }
+}
+
+int file_map_need(const struct file_map *m, size_t at, size_t n, struct err *e)
+{
+    return m && m->rest ? m->rest->fill(m->rest, at, n, e) : 0;
 }
 
 void file_map_close(struct file_map *m)
 {
+    if (m->rest)
+        m->rest->close(m->rest);
     if (m->bytes) {
         map_guard_remove(m->guard);
         munmap((void *)(uintptr_t)m->bytes, m->n_bytes);
         close(m->fd);
     }
+    explicit_bzero(&m->secret, sizeof(m->secret));
     *m = (struct file_map){0};
 }
 
@@ -106,6 +111,8 @@ bool file_map_changed(const struct file_map *m)
     struct stat st;
     if (!m->bytes)
         return false;
+    if (m->is_secret) /* nobody else has it, and parts may still be filled */
+        return map_guard_is_broken(m->guard);
     return map_guard_is_broken(m->guard) || fstat(m->fd, &st) < 0 ||
            (uint64_t)st.st_size != m->n_bytes || st.st_mtim.tv_sec != m->mtime_s ||
            st.st_mtim.tv_nsec != m->mtime_ns;

@@ -22,14 +22,29 @@
 
 struct map_guard;
 
+#define FILE_KEY_BYTES 32u
+/* Of content that must reach no disk in plain. */
+struct file_secret {
+    uint8_t key[FILE_KEY_BYTES]; /* encrypts what is made of the content and kept */
+    uint64_t source;             /* changes with the file that it was decrypted from */
+};
+
+/* Makes parts of a map when they are asked for; one thread at a time. */
+struct file_rest {
+    int (*fill)(struct file_rest *r, size_t at, size_t n, struct err *e);
+    void (*close)(struct file_rest *r);
+};
+
 struct file_map {
     const uint8_t *bytes; /* NULL: none */
     size_t n_bytes;
     int fd;
     struct map_guard *guard;
     int64_t mtime_s, mtime_ns; /* time of the last modification */
-    bool secret;               /* memory that no file has (file_map_secret) */
+    bool is_secret;            /* memory that no file has (file_map_secret) */
     bool locked;               /* of that: it cannot be swapped */
+    struct file_secret secret; /* of that; its maker sets it */
+    struct file_rest *rest;    /* owned; NULL: all bytes are there */
 };
 
 SHOAL_MUST_CHECK int file_map_open(struct file_map *out, const char *path, struct err *e);
@@ -39,6 +54,8 @@ SHOAL_MUST_CHECK int file_map_open(struct file_map *out, const char *path, struc
 SHOAL_MUST_CHECK int file_map_secret(struct file_map *out, uint8_t **bytes, size_t n,
                                      struct err *e);
 void file_map_filled(struct file_map *m);
+/* Before bytes of a map with a rest are read; one thread at a time. */
+SHOAL_MUST_CHECK int file_map_need(const struct file_map *m, size_t at, size_t n, struct err *e);
 /* The same for other memory that is made of it; false: it may be swapped. */
 bool file_map_protect(void *bytes, size_t n);
 void file_map_close(struct file_map *m);

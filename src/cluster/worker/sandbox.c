@@ -129,7 +129,8 @@ static int confine_files(const struct sandbox_opts *o, int abi)
 static const int allowed[] = {
     /* memory */
     CALL(mmap), CALL(munmap), CALL(mremap), CALL(mprotect), CALL(madvise), CALL(brk), CALL(mlock),
-    CALL(munlock), CALL(mincore), CALL(msync), CALL(memfd_create), CALL(get_mempolicy), CALL(mbind),
+    CALL(mlock2), CALL(munlock), CALL(mincore), CALL(msync), CALL(memfd_create),
+    CALL(get_mempolicy), CALL(mbind),
     /* threads and time */
     CALL(futex), CALL(sched_yield), CALL(sched_getaffinity), CALL(set_robust_list), CALL(rseq),
     CALL(set_tid_address), CALL(gettid), CALL(getpid), CALL(getppid), CALL(nanosleep),

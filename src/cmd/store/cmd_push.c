@@ -15,6 +15,11 @@
 
 cmd_fn cmd_push, cmd_import_ollama, cmd_import_hf;
 
+static const struct opts_def push_defs[] = {
+    {"sign", 0, OPTS_TEXT, "KEY", NULL, 0, 0,
+     "private key (PEM) to sign it with, as 'cosign sign --key' does"},
+};
+
 static const struct opts_page push_page = {
     .command = "push",
     .arguments = "MODEL [HOST/PATH:TAG]",
@@ -23,9 +28,9 @@ static const struct opts_page push_page = {
     .summary = "Sends a model of the store to an OCI registry.",
     .details = "A model of one file gets Ollama's manifest, a folder that of ModelPack.  Without a "
                "second\nargument the model's name says where it goes.",
-    .groups = {&pull_opts_group},
+    .groups = {OPTS_GROUP("Model", push_defs), &pull_opts_group},
     .examples = "  shoal push reply2 registry.local:5000/team/reply:2\n"
-                "  shoal push localhost:5000/team/reply:2\n",
+                "  shoal push localhost:5000/team/reply:2 --sign sign.pem\n",
 };
 static const struct opts_page ollama_page = {
     .command = "import ollama",
@@ -74,6 +79,7 @@ static int push(const struct opts *o, struct model_store *s)
                      to);
     if (rc == 0) {
         const struct model_push_opts p = {.base = place.base,
+                                          .key = opts_text(o, "sign"),
                                           .name = place.name,
                                           .path = ref->stored ? path : ref->path,
                                           .system = ref->system,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "depot/source/oci_cosign.h"
 #include "depot/source/oci_manifest.h"
 #include "depot/source/oci_registry.h"
 
@@ -21,20 +22,20 @@ struct source_oci {
 
 /* ---- the manifest ---- */
 
-static int get_manifest(struct source_oci *s, struct err *e)
+/* text: gets the one that lists the model's blobs. */
+static int get_manifest(struct source_oci *s, struct buf *text, struct err *e)
 {
     const uint64_t most = s->o->max_bytes ? s->o->max_bytes : MAX_MODEL_BYTES;
     const char *id = oci_registry_tag(s->registry);
     char what[160], digest[OCI_MANIFEST_DIGEST_BYTES];
-    struct buf text;
     int rc;
     snprintf(what, sizeof(what), "model '%.100s'", s->name);
-    buf_init(&text, OCI_MANIFEST_MAX_BYTES);
     for (int depth = 0;; depth++) {
+        buf_clear(text);
         rc = oci_registry_text(s->registry, "manifests", id, OCI_MANIFEST_ACCEPT, what,
-                               strncmp(id, "sha256:", 7) == 0 ? id : NULL, &text, e);
+                               strncmp(id, "sha256:", 7) == 0 ? id : NULL, text, e);
         if (rc == 0) {
-            rc = oci_manifest_read(&s->manifest, buf_str(&text), text.len, most, e);
+            rc = oci_manifest_read(&s->manifest, buf_str(text), text->len, most, e);
             rc = web_told(oci_registry_web(s->registry), rc, e);
         }
         if (rc < 0 || !s->manifest.index.digest[0])
@@ -46,7 +47,6 @@ static int get_manifest(struct source_oci *s, struct err *e)
         memcpy(digest, s->manifest.index.digest, sizeof(digest));
         id = digest;
     }
-    buf_fini(&text);
     return rc;
 }
 
@@ -72,7 +72,9 @@ static int describe(struct model_source *source, struct model_described *d, stru
 {
     struct source_oci *s = (struct source_oci *)(void *)source;
     uint8_t sum[SHA256_BYTES] = {0};
-    int rc = get_manifest(s, e);
+    struct buf text;
+    buf_init(&text, OCI_MANIFEST_MAX_BYTES);
+    int rc = get_manifest(s, &text, e);
     for (uint32_t i = 0; rc == 0 && i < s->manifest.n_files; i++) {
         const struct oci_file *f = &s->manifest.files[i];
         (void)!sha256_read_hex(sum, f->blob.digest + 7); /* the manifest was checked */
@@ -92,6 +94,9 @@ static int describe(struct model_source *source, struct model_described *d, stru
         rc = get_text(s, OCI_PART_LICENSE, d, &d->license, e);
     if (rc == 0)
         rc = get_text(s, OCI_PART_MESSAGES, d, &d->messages, e);
+    if (rc == 0 && s->o->trust && !s->o->signature)
+        oci_cosign_get(s->registry, &text, &d->manifest);
+    buf_fini(&text);
     return rc;
 }
 

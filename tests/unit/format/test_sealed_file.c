@@ -81,7 +81,7 @@ static void assert_opens(const char *path, const char *with)
         fail_msg("%s", e.msg);
     assert_int_equal(m.n_bytes, PLAIN);
     assert_memory_equal(m.bytes, bytes, PLAIN);
-    assert_true(m.secret);
+    assert_true(m.is_secret);
     assert_false(file_map_changed(&m));
     file_map_trim(&m, PLAIN); /* must not lose them */
     assert_memory_equal(m.bytes, bytes, PLAIN);
@@ -263,6 +263,69 @@ static void test_what_is_not_encrypted(void **state)
     assert_int_equal(sealed_encrypt(plain, "/nowhere/x", &by_key, &e), SHOAL_EIO);
 }
 
+/* Parts are decrypted when they are asked for, and only then found to be changed. */
+static void test_parts(void **state)
+{
+    (void)state;
+    struct file_map m;
+    struct err e = {0};
+    uint8_t bad[SEALED];
+    memcpy(bad, good, SEALED);
+    bad[SEALED_HEAD_BYTES + 3 * (CHUNK + SEALED_TAG_BYTES)] ^= 1;
+    put(other, bad, SEALED, 0600);
+    assert_int_equal(sealed_open_parts(&m, other, key, &e), 0);
+    assert_int_equal(file_map_need(&m, 70, 20, &e), 0); /* of the second chunk */
+    assert_memory_equal(m.bytes + CHUNK, bytes + CHUNK, CHUNK);
+    assert_int_equal(m.bytes[0] | m.bytes[1] | m.bytes[2], 0);
+    assert_int_equal(file_map_need(&m, 0, 3 * CHUNK, &e), 0);
+    assert_memory_equal(m.bytes, bytes, 3 * CHUNK);
+    assert_int_equal(file_map_need(&m, 4 * CHUNK, PLAIN - 4 * CHUNK, &e), 0);
+    assert_memory_equal(m.bytes + 4 * CHUNK, bytes + 4 * CHUNK, PLAIN - 4 * CHUNK);
+    assert_int_equal(file_map_need(&m, 0, 0, &e), 0);
+    assert_int_equal(file_map_need(&m, 0, PLAIN, &e), SHOAL_EFORMAT);
+    assert_non_null(strstr(e.msg, "bytes 192 to 256"));
+    assert_false(file_map_changed(&m));
+    file_map_close(&m);
+}
+
+/* What is made of an encrypted file is kept with a key of that file. */
+static void test_made_of_it(void **state)
+{
+    (void)state;
+    struct file_map m, same, renamed;
+    struct err e = {0};
+    uint8_t made[PLAIN], back[PLAIN], kept[2 * SEALED];
+    for (size_t i = 0; i < PLAIN; i++)
+        made[i] = (uint8_t)(255 - bytes[i]);
+    assert_int_equal(sealed_encrypt(plain, sealed, &by_key, &e), 0);
+    assert_int_equal(sealed_open(&m, sealed, key, &e), 0);
+    assert_int_equal(sealed_open(&same, sealed, key, &e), 0);
+    assert_memory_equal(&m.secret, &same.secret, sizeof(m.secret));
+    assert_int_equal(sealed_put(other, m.secret.key, made, PLAIN, &e), 0);
+    assert_int_equal(sealed_get(other, m.secret.key, back, PLAIN, &e), 0);
+    assert_memory_equal(back, made, PLAIN);
+    const size_t n = get(other, kept, sizeof(kept));
+    for (size_t i = 0; i + 8 <= PLAIN; i++)
+        assert_null(memmem(kept, n, made + i, 8));
+    assert_int_equal(sealed_get(other, m.secret.key, back, PLAIN - 1, &e), SHOAL_EFORMAT);
+    for (size_t i = SEALED_HEAD_BYTES; i < n; i++) {
+        kept[i] ^= 1;
+        put(other, kept, n, 0600);
+        assert_int_equal(sealed_get(other, m.secret.key, back, PLAIN, &e), SHOAL_EFORMAT);
+        kept[i] ^= 1;
+    }
+    put(other, kept, n, 0600);
+    /* the same content that was encrypted anew has another key */
+    assert_int_equal(sealed_encrypt(plain, sealed, &by_key, &e), 0);
+    assert_int_equal(sealed_open(&renamed, sealed, key, &e), 0);
+    assert_true(renamed.secret.source != m.secret.source);
+    assert_int_equal(sealed_get(other, renamed.secret.key, back, PLAIN, &e), SHOAL_EINVAL);
+    file_map_close(&m);
+    file_map_close(&same);
+    file_map_close(&renamed);
+    assert_int_equal(get(sealed, good, sizeof(good)), SEALED); /* for other tests */
+}
+
 /* Memory that is lacking is an error that says so, or another thread does the work. */
 static void test_memory_fails(void **state)
 {
@@ -290,6 +353,8 @@ int main(void)
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_passphrase),
         cmocka_unit_test(test_what_is_not_encrypted),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_made_of_it),
         cmocka_unit_test(test_memory_fails),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
