@@ -162,6 +162,99 @@ static void test_specialists_and_asks(void **state)
     }
 }
 
+/* ---- too little memory ---- */
+
+/* Sees how a request ends. */
+static struct {
+    uint32_t n_fails, n_last, n_closed;
+    struct failure why;
+} ending;
+
+static void end_start(struct sink *s, const struct sink_start *e)
+{
+    (void)s, (void)e;
+}
+
+static void end_done(struct sink *s, const struct sink_done *e)
+{
+    (void)s;
+    ending.n_last += e->last;
+}
+
+static void end_fail(struct sink *s, const struct failure *f)
+{
+    (void)s;
+    ending.n_fails++;
+    ending.why = *f;
+}
+
+static void end_closed(struct sink *s)
+{
+    (void)s;
+    ending.n_closed++;
+}
+
+/* A request with this many bytes for all that stages add: it is answered, or it fails as it should;
+ * it is never lost.  True: it was passed on. */
+static bool run_with_room(bool (*take)(struct flow_owner *, struct request *, struct sink *),
+                          enum request_kind kind, size_t room)
+{
+    static const struct privacy_policy p = {.action = PRIVACY_PSEUDONYM, .kinds = PII_BY_RULES};
+    static const struct sink_ops ops = {
+        .start = end_start, .done = end_done, .fail = end_fail, .closed = end_closed};
+    struct sink client = {.ops = &ops};
+    memset(&ending, 0, sizeof(ending));
+    site.kind = kind;
+    struct request *r = make();
+    r->truncates = true;
+    r->leaving = &p;
+    r->deadline_ns = clock_ns() + UINT64_C(3600000000000);
+    while (arena_bytes(&r->arena, 64)) /* the chunks that it has already */
+        if ((size_t)(r->arena.end - r->arena.cur) < 64)
+            break;
+    r->arena.max_bytes = r->arena.used_bytes + room;
+    site.inner = NULL;
+    assert_true(take(&site.owner, r, &client));
+    const bool passed = site.inner != NULL;
+    if (passed) {
+        const struct sink_start start = {.model = "m", .version = ""};
+        const struct sink_done done = {.finish = SHOAL_FINISH_STOP, .last = true};
+        site.inner->ops->start(site.inner, &start);
+        site.inner->ops->done(site.inner, &done);
+        site.inner->ops->closed(site.inner);
+        end();
+    }
+    assert_int_equal(ending.n_closed, 1);
+    assert_int_equal(ending.n_last, passed);
+    assert_int_equal(ending.n_fails, !passed);
+    assert_true(passed || ending.why.code == SHOAL_ENOMEM || ending.why.code == SHOAL_ELIMIT);
+    assert_null(client.job);
+    assert_int_equal(site.owner.n_jobs, 0);
+    return passed;
+}
+
+static void test_too_little_memory(void **state)
+{
+    static const struct {
+        bool (*take)(struct flow_owner *, struct request *, struct sink *);
+        enum request_kind kind;
+    } rows[] = {{late_sink_take, REQUEST_GENERATE},       {audit_sink_take, REQUEST_GENERATE},
+                {fit_sink_take, REQUEST_GENERATE},        {tool_sink_take, REQUEST_GENERATE},
+                {privacy_take_leaving, REQUEST_GENERATE}, {privacy_take_leaving, REQUEST_INFER},
+                {privacy_take_leaving, REQUEST_ASK}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint32_t n_failed = 0, n_passed = 0;
+        for (size_t room = 0; room < 40000 && n_passed < 3; room += 256)
+            if (run_with_room(rows[i].take, rows[i].kind, room))
+                n_passed++;
+            else
+                n_failed++;
+        assert_int_equal(n_passed, 3);
+        assert_true(n_failed > 0);
+    }
+}
+
 static int open_site(void **state)
 {
     struct err e = {0};
@@ -191,6 +284,7 @@ static int close_site(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_generation),
-                                       cmocka_unit_test(test_specialists_and_asks)};
+                                       cmocka_unit_test(test_specialists_and_asks),
+                                       cmocka_unit_test(test_too_little_memory)};
     return cmocka_run_group_tests(tests, open_site, close_site);
 }
