@@ -65,6 +65,40 @@ class Member {
     }
 }
 
+// A NATS server.  It is started again when it ends without having been told to, as an init system would: a server that
+// ends by itself is not what these tests look at.  What it printed is shown when the test fails.
+const RESTARTS = 5;
+class Nats {
+    constructor(args, cwd = t.tmp) {
+        Object.assign(this, { args, cwd, log: '', n_ended: 0 });
+        process.on('exit', () => this.child.kill('SIGKILL'));
+        t.watch(this);
+        this.start();
+    }
+
+    start() {
+        const child = spawn('nats-server', this.args, { cwd: this.cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+        for (const out of [child.stdout, child.stderr])
+            out.on('data', (d) => { this.log = (this.log + d).slice(-20000); });
+        this.child = child;
+        this.told = false;
+        this.ended = new Promise((done) => child.on('exit', done));
+        this.ended.then(() => {
+            if (this.told || this.n_ended++ >= RESTARTS)
+                return;
+            console.log(`NATS ended by itself (${child.exitCode ?? child.signalCode}): ${this.log.slice(-3000)}`);
+            this.start();
+        });
+    }
+
+    // kill -9; resolves when it has ended.
+    kill() {
+        this.told = true;
+        this.child.kill('SIGKILL');
+        return this.ended;
+    }
+}
+
 // Nodes on unix sockets and a gateway in front of them.  models: NAME=PATH of every node.
 async function open(shoal, { nodes = 3, models = [], node_args = [], gateway_args = [] } = {}) {
     const site = { nodes: [], shoal };
@@ -101,7 +135,7 @@ async function close(site) {
 }
 
 // One streamed completion: its text, chunk count and first node; on_chunk(text, n, node) is called for each chunk.
-function stream(url, body, on_chunk = () => {}) {
+function stream(url, body, on_chunk = () => {}, max_ms = undefined) {
     const said = { n: 0 };
     return t.within(new Promise((done, give) => {
         const got = { text: '', n: 0, gaps: [], error: null, status: 0 };
@@ -143,7 +177,7 @@ function stream(url, body, on_chunk = () => {}) {
         });
         req.on('error', give);
         req.end(JSON.stringify({ stream: true, stream_options: { include_usage: true }, ...body }));
-    }), { toString: () => `the end of a stream after ${said.n} chunks: ${url} ${JSON.stringify(body)}` });
+    }), { toString: () => `the end of a stream after ${said.n} chunks: ${url} ${JSON.stringify(body)}` }, max_ms);
 }
 
-module.exports = { Member, open, gateway, all_ready, close, stream };
+module.exports = { Nats, Member, open, gateway, all_ready, close, stream };
