@@ -61,13 +61,9 @@ int cmd_page(const struct opts_page *page, int argc, const char *const *argv,
 int cmd_fail(const struct opts_page *page, const char *fmt, ...)
 {
     va_list ap;
-    fflush(stdout);
-    fprintf(stderr, "%sshoal %s:%s ", term_style(STDERR_FILENO, TERM_RED), page->command,
-            term_style(STDERR_FILENO, TERM_PLAIN));
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    opts_complain(page, fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
     return CMD_FAILED;
 }
 

@@ -174,6 +174,8 @@ static void copy_action(struct copying *c, struct ask_plan_action *to,
     to->due_s = from->due_s;
     to->due_counted = from->due_counted;
     to->due_told = from->due_told;
+    to->again = from->again;
+    to->again.words = copy_text(c, from->again.words);
 }
 
 struct ask_plan_action *ask_plan_action_copy(const struct ask_plan_action *o, struct arena *a)

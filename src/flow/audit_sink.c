@@ -161,17 +161,14 @@ static void take_start(struct audit_sink *x, const struct sink_start *e)
 
 static void on_start(struct sink *s, const struct sink_start *e)
 {
-    struct audit_sink *x = audit_of(s);
-    take_start(x, e);
-    x->front.to->routed = s->routed;
-    x->front.to->ops->start(x->front.to, e);
+    take_start(audit_of(s), e);
+    sink_front_start(s, e);
 }
 
 static void on_token(struct sink *s, const struct sink_token *e)
 {
-    struct audit_sink *x = audit_of(s);
-    sha256_add(&x->answer, e->text, e->text_bytes);
-    x->front.to->ops->token(x->front.to, e);
+    sha256_add(&audit_of(s)->answer, e->text, e->text_bytes);
+    sink_front_token(s, e);
 }
 
 static void on_call(struct sink *s, const struct sink_call *e)
@@ -189,7 +186,7 @@ static void on_result(struct sink *s, const struct sink_result *e)
     add_result(&x->answer, e->result);
     if (e->last)
         end(x, "answered", NULL);
-    x->front.to->ops->result(x->front.to, e);
+    sink_front_result(s, e);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
@@ -198,8 +195,7 @@ static void on_done(struct sink *s, const struct sink_done *e)
     x->tokens += e->generated_tokens;
     if (e->last)
         end(x, "answered", NULL);
-    x->front.to->routed = s->routed;
-    x->front.to->ops->done(x->front.to, e);
+    sink_front_done(s, e);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/thread/executor.h"
-#include "flow/flow.h"
+#include "flow/sink_front.h"
 
 /* Each try leaves out an eighth of the turns that are left, at least one: what is lost needlessly
  * is an eighth at most, and all tries together cost about eight of the first. */
@@ -14,20 +14,16 @@ struct fit_sink {
     struct flow_job job; /* first */
     struct flow_owner *owner;
     struct request *request; /* whole; copies of it run */
-    struct sink *to, inner;
+    struct sink_front front;
     struct executor_task again;
     uint32_t n_turns, drop;
     uint32_t n_sent; /* messages of the copy that runs */
-    struct sink_start start;
-    bool starts;  /* `start` came, and is passed on with the next event: a prompt that is too long
-                     fails after it */
-    bool started; /* it was passed on */
     bool too_long, cancelled;
 };
 
 static struct fit_sink *fit_of(struct sink *s)
 {
-    return EXECUTOR_OF(s, struct fit_sink, inner);
+    return EXECUTOR_OF(s, struct fit_sink, front.sink);
 }
 
 /* ---- turns ---- */
@@ -69,9 +65,8 @@ static void close_all(struct fit_sink *x)
 {
     struct flow_owner *o = x->owner;
     struct request *r = x->request;
-    x->to->job = NULL;
     o->n_jobs--;
-    x->to->ops->closed(x->to);
+    sink_front_close(&x->front);
     flow_give_request(o, r);
 }
 
@@ -79,111 +74,44 @@ static void on_cancel(struct flow_job *j)
 {
     struct fit_sink *x = (struct fit_sink *)(void *)j;
     x->cancelled = true;
-    flow_cancel(&x->inner); /* between two tries there is nothing: on_again closes */
+    flow_cancel(&x->front.sink); /* between two tries there is nothing: on_again closes */
 }
 
 static void on_resume(struct flow_job *j)
 {
-    flow_resume(&((struct fit_sink *)(void *)j)->inner);
+    flow_resume(&((struct fit_sink *)(void *)j)->front.sink);
 }
 
 /* ---- events ---- */
 
+/* Held back: a prompt that is too long fails after it. */
 static void on_start(struct sink *s, const struct sink_start *e)
 {
     struct fit_sink *x = fit_of(s);
-    x->start = *e;
-    x->start.n_dropped = x->request->generate.chat.n_messages - x->n_sent;
-    if (x->start.n_dropped > 0)
-        x->start.question = NULL; /* the body is not the question that was answered */
-    x->starts = true;
-}
-
-/* The sink behind, which has got `start` by now. */
-static struct sink *behind(struct sink *s)
-{
-    struct fit_sink *x = fit_of(s);
-    if (x->starts) {
-        x->starts = false;
-        x->started = true;
-        x->to->routed = s->routed;
-        x->to->ops->start(x->to, &x->start);
-    }
-    return x->to;
-}
-
-static void on_prompt(struct sink *s, const struct sink_prompt *e)
-{
-    sink_tell_prompt(behind(s), e);
-}
-
-static void on_token(struct sink *s, const struct sink_token *e)
-{
-    struct sink *to = behind(s);
-    to->ops->token(to, e);
-}
-
-static void on_call(struct sink *s, const struct sink_call *e)
-{
-    struct sink *to = behind(s);
-    to->ops->call(to, e);
-}
-
-static void on_done(struct sink *s, const struct sink_done *e)
-{
-    struct sink *to = behind(s);
-    to->routed = s->routed;
-    to->ops->done(to, e);
+    struct sink_start start = *e;
+    start.n_dropped = x->request->generate.chat.n_messages - x->n_sent;
+    if (start.n_dropped > 0)
+        start.question = NULL; /* the body is not the question that was answered */
+    sink_front_hold(&x->front, &start, s->routed);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
 {
     struct fit_sink *x = fit_of(s);
     bool long_prompt = f->reason && strcmp(f->reason, "context_length_exceeded") == 0;
-    x->too_long = long_prompt && !x->started && !x->cancelled && x->drop + 1 < x->n_turns;
-    if (x->too_long)
-        return;
-    struct sink *to = behind(s);
-    to->routed = s->routed;
-    to->ops->fail(to, f);
+    x->too_long = long_prompt && !x->front.started && !x->cancelled && x->drop + 1 < x->n_turns;
+    if (!x->too_long)
+        sink_front_fail(s, f);
 }
 
 static void on_closed(struct sink *s)
 {
     struct fit_sink *x = fit_of(s);
-    x->inner.job = NULL;
+    s->job = NULL;
     if (x->too_long) /* not from here: the request that ends is still in use */
         executor_later(x->owner->executor, &x->again);
     else
         close_all(x);
-}
-
-static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
-{
-    sink_tell_broke_off(behind(s), e, code);
-}
-
-static bool on_may_replace(struct sink *s, bool marked)
-{
-    return sink_may_replace(fit_of(s)->to, marked);
-}
-
-static void on_replace(struct sink *s, const struct sink_replace *e)
-{
-    struct sink *to = behind(s);
-    to->routed = s->routed;
-    to->ops->replace(to, e);
-}
-
-static void on_flush(struct sink *s)
-{
-    if (!fit_of(s)->starts)
-        sink_flush(fit_of(s)->to);
-}
-
-static bool on_full(struct sink *s)
-{
-    return sink_is_full(fit_of(s)->to);
 }
 
 /* ---- tries ---- */
@@ -199,17 +127,17 @@ static size_t bytes_of(const struct chat_message *m, uint32_t n)
 static void run(struct fit_sink *x)
 {
     static const struct sink_ops ops = {.start = on_start,
-                                        .prompt = on_prompt,
-                                        .token = on_token,
-                                        .call = on_call,
-                                        .done = on_done,
+                                        .prompt = sink_front_prompt,
+                                        .token = sink_front_token,
+                                        .call = sink_front_call,
+                                        .done = sink_front_done,
                                         .fail = on_fail,
                                         .closed = on_closed,
-                                        .broke_off = on_broke_off,
-                                        .may_replace = on_may_replace,
-                                        .replace = on_replace,
-                                        .flush = on_flush,
-                                        .full = on_full};
+                                        .broke_off = sink_front_broke_off,
+                                        .may_replace = sink_front_may_replace,
+                                        .replace = sink_front_replace,
+                                        .flush = sink_front_flush,
+                                        .full = sink_front_full};
     struct request *r = x->request, *copy = flow_take_request(x->owner);
     const struct chat *c = &r->generate.chat;
     struct chat_message *list = arena_zalloc_n(&r->arena, c->n_messages, sizeof(*list));
@@ -218,18 +146,18 @@ static void run(struct fit_sink *x)
         if (copy)
             flow_give_request(x->owner, copy);
         failure_of(&f, SHOAL_ENOMEM, "out of memory");
-        x->to->ops->fail(x->to, &f);
+        x->front.to->ops->fail(x->front.to, &f);
         close_all(x);
         return;
     }
     request_borrow(copy, r);
-    x->too_long = x->starts = false;
+    x->too_long = false;
     x->n_sent = fit_sink_trim(list, c->messages, c->n_messages, x->drop);
     copy->generate.chat.messages = list;
     copy->generate.chat.n_messages = x->n_sent;
     copy->input_bytes -= bytes_of(c->messages, c->n_messages) - bytes_of(list, x->n_sent);
-    x->inner = (struct sink){.ops = &ops};
-    request_pass_on(x->owner, copy, &x->inner);
+    sink_front_init(&x->front, &ops, x->front.to);
+    request_pass_on(x->owner, copy, &x->front.sink);
 }
 
 static void on_again(struct executor_task *t)
@@ -262,7 +190,7 @@ bool fit_sink_take(struct flow_owner *o, struct request *r, struct sink *s)
     *x = (struct fit_sink){.job = {&job_ops},
                            .owner = o,
                            .request = r,
-                           .to = s,
+                           .front.to = s,
                            .again = {.fn = on_again},
                            .n_turns = fit_sink_turns(c->messages, c->n_messages)};
     s->job = &x->job;

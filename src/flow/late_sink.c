@@ -26,25 +26,12 @@ static void on_late(struct executor_timer *t)
     flow_cancel(&x->front.sink); /* x may be gone */
 }
 
-static void on_start(struct sink *s, const struct sink_start *e)
-{
-    struct sink *to = late_of(s)->front.to;
-    to->routed = s->routed;
-    to->ops->start(to, e);
-}
-
-static void on_token(struct sink *s, const struct sink_token *e)
-{
-    struct sink *to = late_of(s)->front.to;
-    to->ops->token(to, e);
-}
-
 static void on_result(struct sink *s, const struct sink_result *e)
 {
     struct late_sink *x = late_of(s);
     if (e->last)
         executor_timer_clear(x->executor, &x->timer);
-    x->front.to->ops->result(x->front.to, e);
+    sink_front_result(s, e);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
@@ -52,8 +39,7 @@ static void on_done(struct sink *s, const struct sink_done *e)
     struct late_sink *x = late_of(s);
     if (e->last)
         executor_timer_clear(x->executor, &x->timer);
-    x->front.to->routed = s->routed;
-    x->front.to->ops->done(x->front.to, e);
+    sink_front_done(s, e);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
@@ -72,10 +58,10 @@ static void on_closed(struct sink *s)
 
 bool late_sink_take(struct flow_owner *o, struct request *r, struct sink *s)
 {
-    static const struct sink_ops ops = {.start = on_start,
+    static const struct sink_ops ops = {.start = sink_front_start,
                                         .plan = sink_front_plan,
                                         .prompt = sink_front_prompt,
-                                        .token = on_token,
+                                        .token = sink_front_token,
                                         .call = sink_front_call,
                                         .result = on_result,
                                         .done = on_done,

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "flow/flow.h"
+#include "flow/sink_front.h"
 #include "host/sha256.h"
 #include "knowledge/quoting.h"
 
@@ -28,7 +28,7 @@ struct asked {
     const struct documents_app *app;
     struct flow_owner *owner;
     struct request *request; /* whole; a copy of it runs behind */
-    struct sink *to, inner;
+    struct sink_front front;
     const struct ask_plan *plan; /* that left the question open; NULL: none did */
     struct buf said;             /* what the application behind said then */
     struct quoting quoting;
@@ -43,7 +43,7 @@ struct asked {
 
 static struct asked *asked_of(struct sink *s)
 {
-    return EXECUTOR_OF(s, struct asked, inner);
+    return EXECUTOR_OF(s, struct asked, front.sink);
 }
 
 static void close_all(struct asked *x)
@@ -51,9 +51,9 @@ static void close_all(struct asked *x)
     struct flow_owner *o = x->owner;
     struct request *r = x->request;
     buf_fini(&x->said);
-    x->to->job = NULL;
+    x->front.to->job = NULL;
     o->n_jobs--;
-    x->to->ops->closed(x->to);
+    x->front.to->ops->closed(x->front.to);
     flow_give_request(o, r);
 }
 
@@ -147,7 +147,7 @@ static void send_done(struct asked *x)
                                 .last = true,
                                 .steps = x->steps,
                                 .n_steps = 2};
-    x->to->ops->done(x->to, &e);
+    x->front.to->ops->done(x->front.to, &e);
 }
 
 static void send_answer(struct asked *x)
@@ -157,13 +157,13 @@ static void send_answer(struct asked *x)
     struct failure f;
     if (!e.plan || request_rc(x->request) < 0) {
         failure_of(&f, SHOAL_ENOMEM, "out of memory");
-        x->to->ops->fail(x->to, &f);
+        x->front.to->ops->fail(x->front.to, &f);
         return;
     }
     const struct sink_token t = {.token = -1, .text = words, .text_bytes = strlen(words)};
-    x->to->ops->plan(x->to, &e);
+    x->front.to->ops->plan(x->front.to, &e);
     if (!x->cancelled && x->request->ask.reply && t.text_bytes > 0)
-        x->to->ops->token(x->to, &t);
+        x->front.to->ops->token(x->front.to, &t);
     if (!x->cancelled)
         send_done(x);
 }
@@ -252,21 +252,20 @@ static void on_start(struct sink *s, const struct sink_start *e)
     start.version = keep(x, e->version);
     start.node = e->node ? keep(x, e->node) : NULL;
     start.sum = e->sum ? memcpy(x->sum, e->sum, sizeof(x->sum)) : NULL;
-    x->to->routed = s->routed;
-    x->to->ops->start(x->to, &start);
+    sink_front_start(s, &start);
 }
 
 static void on_plan(struct sink *s, const struct sink_plan *e)
 {
     struct asked *x = asked_of(s);
     if (e->plan->open == ASK_PLAN_SETTLED) {
-        x->to->ops->plan(x->to, e);
+        sink_front_plan(s, e);
         return;
     }
     x->plan_ns = clock_ns();
     x->plan = ask_plan_copy(e->plan, &x->request->arena);
     if (!x->plan) { /* no memory for more: the answer is what the application says */
-        x->to->ops->plan(x->to, e);
+        sink_front_plan(s, e);
         return;
     }
     x->searching = true;
@@ -279,40 +278,29 @@ static void on_token(struct sink *s, const struct sink_token *t)
     if (x->plan)
         buf_put(&x->said, t->text, t->text_bytes);
     else
-        x->to->ops->token(x->to, t);
+        sink_front_token(s, t);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
 {
     struct asked *x = asked_of(s);
     if (!x->plan)
-        x->to->ops->done(x->to, e);
+        sink_front_done(s, e);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
 {
     struct asked *x = asked_of(s);
     x->failed = true;
-    x->to->routed = s->routed;
-    x->to->ops->fail(x->to, f);
+    sink_front_fail(s, f);
 }
 
 static void on_closed(struct sink *s)
 {
     struct asked *x = asked_of(s);
-    x->inner.job = NULL;
+    s->job = NULL;
     x->is_closed = true;
     maybe_finish(x);
-}
-
-static void on_flush(struct sink *s)
-{
-    sink_flush(asked_of(s)->to);
-}
-
-static bool on_full(struct sink *s)
-{
-    return sink_is_full(asked_of(s)->to);
 }
 
 /* ---- life ---- */
@@ -326,12 +314,12 @@ static void on_cancel(struct flow_job *j)
     if (x->searching)
         quoting_cancel(&x->quoting);
     if (!x->is_closed)
-        flow_cancel(&x->inner);
+        flow_cancel(&x->front.sink);
 }
 
 static void on_resume(struct flow_job *j)
 {
-    flow_resume(&((struct asked *)(void *)j)->inner);
+    flow_resume(&((struct asked *)(void *)j)->front.sink);
 }
 
 static void run(struct app *app, struct flow_owner *o, struct request *r, struct sink *s)
@@ -343,8 +331,8 @@ static void run(struct app *app, struct flow_owner *o, struct request *r, struct
                                         .done = on_done,
                                         .fail = on_fail,
                                         .closed = on_closed,
-                                        .flush = on_flush,
-                                        .full = on_full};
+                                        .flush = sink_front_flush,
+                                        .full = sink_front_full};
     const struct documents_app *a = (const struct documents_app *)(void *)app; /* first member */
     struct asked *x = arena_zalloc(&r->arena, sizeof(*x));
     struct request *copy = x ? flow_take_request(o) : NULL;
@@ -352,18 +340,14 @@ static void run(struct app *app, struct flow_owner *o, struct request *r, struct
         flow_refuse_nomem(o, r, s);
         return;
     }
-    *x = (struct asked){.job = {&job_ops},
-                        .app = a,
-                        .owner = o,
-                        .request = r,
-                        .to = s,
-                        .inner = {.ops = &ops, .routed = s->routed, .stages = s->stages},
-                        .begun_ns = clock_ns()};
+    *x = (struct asked){
+        .job = {&job_ops}, .app = a, .owner = o, .request = r, .begun_ns = clock_ns()};
     buf_init(&x->said, MAX_REPLY_BYTES);
+    sink_front_init(&x->front, &ops, s);
     s->job = &x->job;
     o->n_jobs++;
     request_borrow(copy, r);
-    a->behind->run(a->behind, o, copy, &x->inner);
+    a->behind->run(a->behind, o, copy, &x->front.sink);
 }
 
 int documents_app_init(struct documents_app *a, struct app *behind, struct collections *collections,

@@ -53,8 +53,9 @@ static void finish(struct session_note *x)
         failure_of(&x->why, x->note.rc < 0 ? x->note.rc : SHOAL_EFORMAT,
                    "the model has written no note");
     }
-    x->done(x, x->failed ? &x->why : NULL);
-    buf_fini(&x->note);
+    struct buf note = x->note;
+    x->done(x, x->failed ? &x->why : NULL); /* x may be gone */
+    buf_fini(&note);
 }
 
 static void submit(struct session_note *x, struct request *r)

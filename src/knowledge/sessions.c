@@ -13,6 +13,7 @@
 #include "base/room.h"
 #include "flow/dispatch.h"
 #include "flow/routing_choice.h"
+#include "flow/sink_front.h"
 #include "knowledge/history.h"
 #include "knowledge/offload.h"
 #include "knowledge/session_note.h"
@@ -322,16 +323,13 @@ struct turn {
     struct sessions *sessions;
     struct flow_owner *owner;
     struct request *request; /* the client's: its sink lives in it */
-    struct sink *to;
-    struct sink inner;
+    struct sink_front front;
     struct offload offload;
     struct history before;
     uint32_t max_tokens; /* limit of earlier messages, for this attempt */
     uint32_t n_sent;     /* messages of it */
-    bool away, cancelled, over;
-    struct sink_start start; /* held back until it is sure that this attempt answers */
-    bool starts, started;    /* it waits; it was passed on */
-    bool too_long;           /* for the model: retry with fewer messages */
+    bool away, cancelled;
+    bool too_long; /* for the model: retry with fewer messages */
     struct buf answer;
     struct sink_done done;
     bool has_done;
@@ -348,16 +346,14 @@ struct turn {
 
 static struct turn *turn_of(struct sink *s)
 {
-    return EXECUTOR_OF(s, struct turn, inner);
+    return EXECUTOR_OF(s, struct turn, front.sink);
 }
 
 /* The client's part is over; the turn itself may go on. */
 static void turn_leave(struct turn *t)
 {
-    struct sink *to = t->to;
-    t->to = NULL;
-    to->job = NULL;
-    to->ops->closed(to);
+    sink_front_close(&t->front);
+    t->front.to = NULL;
 }
 
 static void turn_close(struct turn *t)
@@ -367,7 +363,7 @@ static void turn_close(struct turn *t)
     buf_fini(&t->answer);
     buf_fini(&t->told);
     o->n_jobs--;
-    if (t->to)
+    if (t->front.to)
         turn_leave(t);
     flow_give_request(o, r);
 }
@@ -378,9 +374,11 @@ static const char *keep(struct turn *t, const char *text)
 }
 
 /* What events point to ends with the inner request; codecs may look at it until they are closed. */
+
 /* Copies the steps of an ensemble so far; more may follow until the answer is complete. */
-static void keep_steps(struct turn *t, const struct routing_ensemble *from)
+static void keep_steps(struct turn *t, const struct routing_choice *choice)
 {
+    const struct routing_ensemble *from = choice ? choice->ensemble : NULL;
     struct routing_ensemble *to = t->ensemble;
     if (!to || !from)
         return;
@@ -414,7 +412,7 @@ static struct routing_choice *keep_choice(struct turn *t, const struct routing_c
     to->candidates = from->candidates ? list : NULL;
     if (from->ensemble)
         t->ensemble = arena_zalloc(a, sizeof(*t->ensemble));
-    keep_steps(t, from->ensemble);
+    keep_steps(t, from);
     to->ensemble = t->ensemble;
     return to;
 }
@@ -430,72 +428,50 @@ static struct sink_start keep_start(struct turn *t, const struct sink *s,
     copy.sum = e->sum ? (const uint8_t *)request_copy(t->request, (const char *)e->sum, 32) : NULL;
     copy.question = NULL; /* the answer depends on the conversation */
     if (s->routed)
-        t->to->routed = keep_choice(t, s->routed);
+        t->front.to->routed = keep_choice(t, s->routed);
     copy.session_away = t->away;
     return copy;
 }
 
+/* Held back until it is sure that this attempt answers. */
 static void on_start(struct sink *s, const struct sink_start *e)
 {
     struct turn *t = turn_of(s);
-    t->start = keep_start(t, s, e);
-    t->starts = true;
-}
-
-static bool on_may_replace(struct sink *s, bool marked)
-{
-    return sink_may_replace(turn_of(s)->to, marked);
+    const struct sink_start start = keep_start(t, s, e);
+    sink_front_hold(&t->front, &start, t->front.to->routed);
 }
 
 /* The other answer is the one that is stored. */
 static void on_replace(struct sink *s, const struct sink_replace *e)
 {
     struct turn *t = turn_of(s);
+    struct sink *to = t->front.to;
     buf_clear(&t->answer);
-    t->start = keep_start(t, s, e->start);
-    t->starts |= !t->started;
-    if (!t->started)
-        return;
-    const struct sink_replace copy = {.start = &t->start, .why = keep(t, e->why)};
-    t->to->ops->replace(t->to, &copy);
-}
-
-static void pass_start(struct turn *t)
-{
-    if (!t->starts)
-        return;
-    t->starts = false;
-    t->started = true;
-    t->to->ops->start(t->to, &t->start);
-}
-
-static void on_prompt(struct sink *s, const struct sink_prompt *e)
-{
-    struct turn *t = turn_of(s);
-    pass_start(t);
-    if (t->to->ops->prompt)
-        t->to->ops->prompt(t->to, e);
+    const struct sink_start start = keep_start(t, s, e->start);
+    const struct sink_replace copy = {.start = &start, .why = keep(t, e->why)};
+    if (t->front.started)
+        to->ops->replace(to, &copy);
+    else
+        sink_front_hold(&t->front, &start, to->routed);
 }
 
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct turn *t = turn_of(s);
-    pass_start(t);
     if (e->choice == 0 && !e->echo)
         buf_put(&t->answer, e->text, e->text_bytes);
-    t->to->ops->token(t->to, e);
+    sink_front_token(s, e);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
 {
     struct turn *t = turn_of(s);
-    pass_start(t);
+    struct sink *to = sink_front_behind(s);
     if (!e->last) {
-        t->to->ops->done(t->to, e);
+        to->ops->done(to, e);
         return;
     }
-    if (s->routed)
-        keep_steps(t, s->routed->ensemble);
+    keep_steps(t, s->routed);
     t->done = *e;
     t->done.steps = NULL;
     t->done.n_steps = 0;
@@ -506,7 +482,7 @@ static void on_done(struct sink *s, const struct sink_done *e)
  * with its last messages; otherwise it would fail permanently. */
 static bool may_shorten(const struct turn *t, const struct failure *f)
 {
-    return f->reason && strcmp(f->reason, "context_length_exceeded") == 0 && !t->started &&
+    return f->reason && strcmp(f->reason, "context_length_exceeded") == 0 && !t->front.started &&
            !t->cancelled && t->max_tokens > 0 && t->n_sent > t->request->generate.chat.n_messages;
 }
 
@@ -514,33 +490,17 @@ static void on_fail(struct sink *s, const struct failure *f)
 {
     struct turn *t = turn_of(s);
     t->too_long = may_shorten(t, f);
-    if (t->too_long) {
-        t->starts = false;
+    if (t->too_long)
         return;
-    }
-    pass_start(t);
-    t->to->ops->fail(t->to, f);
+    struct sink *to = sink_front_behind(s);
+    keep_steps(t, s->routed);
+    to->ops->fail(to, f);
 }
 
 static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
 {
-    struct turn *t = turn_of(s);
-    pass_start(t);
-    if (t->to->ops->broke_off)
-        t->to->ops->broke_off(t->to, e, code);
-}
-
-static void on_flush(struct sink *s)
-{
-    struct turn *t = turn_of(s);
-    if (t->to->ops->flush && !t->starts)
-        t->to->ops->flush(t->to);
-}
-
-static bool on_full(struct sink *s)
-{
-    struct turn *t = turn_of(s);
-    return t->to->ops->full && t->to->ops->full(t->to);
+    keep_steps(turn_of(s), s->routed);
+    sink_front_broke_off(s, e, code);
 }
 
 /* ---- the note of what is dropped, after the turn: nobody waits for it ---- */
@@ -649,7 +609,7 @@ static void on_saved(void *ctx)
     if (t->rc < 0)
         log_warn("sessions", "a turn was not saved: %s", t->error.msg);
     if (!t->cancelled)
-        t->to->ops->done(t->to, &t->done);
+        t->front.to->ops->done(t->front.to, &t->done);
     if (t->n_noted == 0 || t->told.rc < 0) {
         turn_close(t);
         return;
@@ -663,7 +623,7 @@ static void turn_fail(struct turn *t, int rc, const char *msg)
     struct failure f;
     failure_of(&f, rc, msg);
     if (!t->cancelled)
-        t->to->ops->fail(t->to, &f);
+        t->front.to->ops->fail(t->front.to, &f);
     turn_close(t);
 }
 
@@ -680,13 +640,12 @@ static void on_closed(struct sink *s)
     struct turn *t = turn_of(s);
     if (t->too_long) { /* not from here: the request that ends is still in use */
         t->too_long = false;
-        t->inner.job = NULL;
+        s->job = NULL;
         t->offload = (struct offload){.work = shorten_it, .then = on_loaded, .ctx = t};
         if (offload_run(&t->offload, t->owner) < 0)
             turn_fail(t, SHOAL_EBUSY, "too many conversations are waiting: try again later");
         return;
     }
-    t->over = true;
     if (!t->has_done) {
         turn_close(t);
         return;
@@ -727,16 +686,16 @@ static void load_it(void *ctx)
 static void on_loaded(void *ctx)
 {
     static const struct sink_ops ops = {.start = on_start,
-                                        .prompt = on_prompt,
+                                        .prompt = sink_front_prompt,
                                         .token = on_token,
                                         .done = on_done,
                                         .fail = on_fail,
                                         .closed = on_closed,
                                         .broke_off = on_broke_off,
-                                        .may_replace = on_may_replace,
+                                        .may_replace = sink_front_may_replace,
                                         .replace = on_replace,
-                                        .flush = on_flush,
-                                        .full = on_full};
+                                        .flush = sink_front_flush,
+                                        .full = sink_front_full};
     struct turn *t = ctx;
     struct request *r = t->request, *copy = t->cancelled ? NULL : flow_take_request(t->owner);
     struct history all;
@@ -761,8 +720,8 @@ static void on_loaded(void *ctx)
     copy->input_bytes = 0;
     for (uint32_t i = 0; i < all.n; i++)
         copy->input_bytes += all.messages[i].content_bytes;
-    t->inner = (struct sink){.ops = &ops};
-    request_pass_on(t->owner, copy, &t->inner);
+    sink_front_init(&t->front, &ops, t->front.to);
+    request_pass_on(t->owner, copy, &t->front.sink);
 }
 
 static void on_cancel(struct flow_job *j)
@@ -772,15 +731,15 @@ static void on_cancel(struct flow_job *j)
         return;
     if (!t->has_done) /* a complete answer is stored even if its reader has gone */
         t->cancelled = true;
-    if (t->inner.job)
-        flow_cancel(&t->inner);
+    if (t->front.sink.job)
+        flow_cancel(&t->front.sink);
 }
 
 static void on_resume(struct flow_job *j)
 {
     struct turn *t = (struct turn *)(void *)j;
-    if (t->inner.job)
-        flow_resume(&t->inner);
+    if (t->front.sink.job)
+        flow_resume(&t->front.sink);
 }
 
 static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *to)
@@ -796,7 +755,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
                        .sessions = s,
                        .owner = o,
                        .request = r,
-                       .to = to,
+                       .front.to = to,
                        .max_tokens = s->opts.history_tokens};
     buf_init(&t->answer, MAX_ANSWER_BYTES);
     buf_init(&t->told, MAX_TOLD_BYTES);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "flow/dispatch.h"
+#include "flow/sink_front.h"
 #include "host/sha256.h"
 #include "knowledge/embedding.h"
 #include "knowledge/same_ask.h"
@@ -156,11 +157,11 @@ static bool scope_of(uint8_t out[SHA256_BYTES], const struct request *r)
 /* ---- a request ---- */
 
 struct look {            /* in the arena of its request */
-    struct flow_job job; /* first */
+    struct flow_job job; /* first; while the text is embedded */
     struct similar *similar;
     struct flow_owner *owner;
     struct request *request;
-    struct sink *to, inner;
+    struct sink_front front;
     struct embedding embedding;
     struct str text;
     uint8_t scope[SHA256_BYTES];
@@ -177,7 +178,7 @@ struct look {            /* in the arena of its request */
 
 static struct look *look_of(struct sink *s)
 {
-    return EXECUTOR_OF(s, struct look, inner);
+    return EXECUTOR_OF(s, struct look, front.sink);
 }
 
 /* ---- keeping ---- */
@@ -217,15 +218,14 @@ static void on_start(struct sink *s, const struct sink_start *e)
 {
     struct look *x = look_of(s);
     snprintf(x->model, sizeof(x->model), "%s", e->model);
-    x->to->routed = s->routed;
-    x->to->ops->start(x->to, e);
+    sink_front_start(s, e);
 }
 
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct look *x = look_of(s);
     buf_put(&x->answer, e->text, e->text_bytes);
-    x->to->ops->token(x->to, e);
+    sink_front_token(s, e);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
@@ -233,32 +233,15 @@ static void on_done(struct sink *s, const struct sink_done *e)
     struct look *x = look_of(s);
     if (e->finish == SHOAL_FINISH_STOP && x->answer.rc == 0 && x->answer.len > 0)
         keep(x, e);
-    x->to->ops->done(x->to, e);
+    sink_front_done(s, e);
 }
 
-static void on_fail(struct sink *s, const struct failure *f)
+static void on_replace(struct sink *s, const struct sink_replace *e)
 {
-    look_of(s)->to->ops->fail(look_of(s)->to, f);
-}
-
-static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
-{
-    struct sink *to = look_of(s)->to;
-    if (to->ops->broke_off)
-        to->ops->broke_off(to, e, code);
-}
-
-static void on_flush(struct sink *s)
-{
-    struct sink *to = look_of(s)->to;
-    if (to->ops->flush)
-        to->ops->flush(to);
-}
-
-static bool on_full(struct sink *s)
-{
-    struct sink *to = look_of(s)->to;
-    return to->ops->full && to->ops->full(to);
+    struct look *x = look_of(s);
+    buf_clear(&x->answer);
+    snprintf(x->model, sizeof(x->model), "%s", e->start->model);
+    sink_front_replace(s, e);
 }
 
 static void on_closed(struct sink *s)
@@ -266,8 +249,7 @@ static void on_closed(struct sink *s)
     struct look *x = look_of(s);
     mem_free(x->embedding.vectors);
     buf_fini(&x->answer);
-    x->to->job = NULL;
-    x->to->ops->closed(x->to); /* the request, and x in it, is freed after this */
+    sink_front_close(&x->front); /* the request, and x in it, is freed after this */
 }
 
 /* ---- looking ---- */
@@ -335,7 +317,7 @@ static void replay(struct look *x)
 {
     struct flow_owner *o = x->owner;
     struct request *r = x->request;
-    struct sink *to = x->to;
+    struct sink *to = x->front.to;
     const struct sink_start start = {.model = x->model, .version = "", .cache = SINK_CACHE_SIMILAR};
     const struct sink_token token = {.token = -1, .text = x->kept, .text_bytes = x->kept_bytes};
     const struct sink_done done = {
@@ -358,15 +340,18 @@ static void replay(struct look *x)
 static void run(struct look *x)
 {
     static const struct sink_ops ops = {.start = on_start,
+                                        .prompt = sink_front_prompt,
                                         .token = on_token,
                                         .done = on_done,
-                                        .fail = on_fail,
+                                        .fail = sink_front_fail,
                                         .closed = on_closed,
-                                        .broke_off = on_broke_off,
-                                        .flush = on_flush,
-                                        .full = on_full};
-    x->inner = (struct sink){.ops = &ops};
-    request_pass_on(x->owner, x->request, &x->inner);
+                                        .broke_off = sink_front_broke_off,
+                                        .may_replace = sink_front_may_replace,
+                                        .replace = on_replace,
+                                        .flush = sink_front_flush,
+                                        .full = sink_front_full};
+    sink_front_open(&x->front, &ops, x->front.to);
+    request_pass_on(x->owner, x->request, &x->front.sink);
 }
 
 static void on_embedded(struct embedding *m, const struct failure *f)
@@ -377,8 +362,7 @@ static void on_embedded(struct embedding *m, const struct failure *f)
         struct request *r = x->request;
         mem_free(m->vectors);
         buf_fini(&x->answer);
-        x->to->job = NULL;
-        x->to->ops->closed(x->to);
+        sink_front_close(&x->front);
         flow_give_request(o, r);
     } else if (!f && find(x)) {
         replay(x);
@@ -393,17 +377,12 @@ static void on_cancel(struct flow_job *j)
     if (x->cancelled)
         return;
     x->cancelled = true;
-    if (x->inner.ops)
-        flow_cancel(&x->inner);
-    else
-        embedding_cancel(&x->embedding);
+    embedding_cancel(&x->embedding);
 }
 
 static void on_resume(struct flow_job *j)
 {
-    struct look *x = (struct look *)(void *)j;
-    if (x->inner.ops)
-        flow_resume(&x->inner);
+    (void)j; /* nothing was sent yet */
 }
 
 static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *to)
@@ -419,7 +398,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     x->similar = s;
     x->owner = o;
     x->request = r;
-    x->to = to;
+    x->front.to = to;
     x->threshold = threshold;
     x->text = (struct str){last->content, last->content_bytes};
     buf_init(&x->answer, MAX_ANSWER_BYTES);

@@ -30,16 +30,22 @@ const struct opts_group opts_common = OPTS_GROUP_INIT("General", common_defs);
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
-int opts_usage(const struct opts_page *page, const char *fmt, ...)
+void opts_complain(const struct opts_page *page, const char *fmt, va_list ap)
 {
-    va_list ap;
     fflush(stdout);
     fprintf(stderr, "%sshoal %s:%s ", term_style(STDERR_FILENO, TERM_RED), page->command,
             term_style(STDERR_FILENO, TERM_PLAIN));
-    va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+}
+
+int opts_usage(const struct opts_page *page, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    opts_complain(page, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "\nTry 'shoal %s --help'.\n", page->command);
+    fprintf(stderr, "Try 'shoal %s --help'.\n", page->command);
     return CMD_USAGE;
 }
 

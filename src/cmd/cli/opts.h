@@ -9,6 +9,7 @@
 #ifndef SHOAL_CMD_CLI_OPTS_H
 #define SHOAL_CMD_CLI_OPTS_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -97,7 +98,10 @@ double opts_real(const struct opts *o, const char *name);
 const char *opts_text(const struct opts *o, const char *name); /* NULL: not given, no default */
 size_t opts_list(const struct opts *o, const char *name, const char *const **list);
 
-/* Prints "shoal <command>: <message>" and a hint at the help to stderr; returns exit code 2. */
+/* Prints "shoal <command>: <message>" to stderr. */
+void opts_complain(const struct opts_page *page, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
+/* The same, and a hint at the help; returns exit code 2. */
 int opts_usage(const struct opts_page *page, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -96,30 +96,31 @@ static uint32_t warn_same(const struct home_file *f, bool print)
     return n;
 }
 
-int cmd_home_check(int argc, const char *const *argv)
+/* Opens the file and prints it, as JSON or as text. */
+static int print_file(const struct opts_page *page, int argc, const char *const *argv,
+                      void (*json)(struct json_out *j, const struct home_file *f),
+                      void (*text)(struct buf *b, const struct opts *o, const struct home_file *f))
 {
     struct opts o;
     struct home_table *table = NULL;
     struct home_file *f;
     struct buf b;
     int rc;
-    if (!cmd_begin(&o, &check_page, argc, argv, &rc))
+    if (!cmd_begin(&o, page, argc, argv, &rc))
         return rc;
     buf_init(&b, MAX_OUTPUT_BYTES);
     rc = open_file(&o, &table, &f);
     if (rc == CMD_OK && opts_flag(&o, "json")) {
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
-        json_out_member_uint(&j, "things", f->n_things);
-        json_out_member_uint(&j, "same_names", warn_same(f, false));
+        json(&j, f);
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else if (rc == CMD_OK) {
-        (void)warn_same(f, true);
-        buf_printf(&b, "%s: %u thing%s, no error\n", o.args[0], f->n_things, plural(f->n_things));
+        text(&b, &o, f);
     }
     if (rc == CMD_OK)
-        rc = cmd_print(&check_page, &b);
+        rc = cmd_print(page, &b);
     buf_fini(&b);
     home_file_unref(f);
     home_table_close(table);
@@ -127,8 +128,26 @@ int cmd_home_check(int argc, const char *const *argv)
     return rc;
 }
 
-static void put_things(struct buf *b, const struct home_file *f)
+static void put_check_json(struct json_out *j, const struct home_file *f)
 {
+    json_out_member_uint(j, "things", f->n_things);
+    json_out_member_uint(j, "same_names", warn_same(f, false));
+}
+
+static void put_check(struct buf *b, const struct opts *o, const struct home_file *f)
+{
+    (void)warn_same(f, true);
+    buf_printf(b, "%s: %u thing%s, no error\n", o->args[0], f->n_things, plural(f->n_things));
+}
+
+int cmd_home_check(int argc, const char *const *argv)
+{
+    return print_file(&check_page, argc, argv, put_check_json, put_check);
+}
+
+static void put_things(struct buf *b, const struct opts *o, const struct home_file *f)
+{
+    (void)o;
     buf_printf(b, "%s%s\n\n%-8s %-28s %-24s %-16s %s\n", f->name,
                f->open ? ", and things it does not list" : "", "type", "id", "name", "room",
                "abilities");
@@ -144,31 +163,7 @@ static void put_things(struct buf *b, const struct home_file *f)
 
 int cmd_home_list(int argc, const char *const *argv)
 {
-    struct opts o;
-    struct home_table *table = NULL;
-    struct home_file *f;
-    struct buf b;
-    int rc;
-    if (!cmd_begin(&o, &list_page, argc, argv, &rc))
-        return rc;
-    buf_init(&b, MAX_OUTPUT_BYTES);
-    rc = open_file(&o, &table, &f);
-    if (rc == CMD_OK && opts_flag(&o, "json")) {
-        struct json_out j = json_out_make(&b);
-        json_out_object(&j);
-        home_file_json(&j, f);
-        json_out_object_end(&j);
-        buf_putc(&b, '\n');
-    } else if (rc == CMD_OK) {
-        put_things(&b, f);
-    }
-    if (rc == CMD_OK)
-        rc = cmd_print(&list_page, &b);
-    buf_fini(&b);
-    home_file_unref(f);
-    home_table_close(table);
-    opts_fini(&o);
-    return rc;
+    return print_file(&list_page, argc, argv, home_file_json, put_things);
 }
 
 /* ---- import --------------------------------------------------------------------------------- */

@@ -31,6 +31,20 @@ struct model_store *stored_open(const struct opts *o, uint64_t max_bytes)
     return s;
 }
 
+int stored_main(const struct opts_page *page, int argc, const char *const *argv,
+                int (*run)(const struct opts *o, struct model_store *s))
+{
+    struct opts o;
+    int rc;
+    if (!cmd_begin(&o, page, argc, argv, &rc))
+        return rc;
+    struct model_store *s = stored_open(&o, 0);
+    rc = s ? run(&o, s) : CMD_FAILED;
+    model_store_close(s);
+    opts_fini(&o);
+    return rc;
+}
+
 int stored_fail(const struct opts *o, const struct err *e)
 {
     (void)cmd_fail(o->page, "%s", e->msg);

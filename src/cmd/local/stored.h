@@ -22,6 +22,9 @@ struct model_store;
  * instead of ending the program. NULL after a message. */
 struct model_store *stored_open(const struct opts *o, uint64_t max_bytes);
 extern _Atomic bool stored_stop;
+/* A whole command: parses options, opens the store and runs it with them. Returns its exit code. */
+int stored_main(const struct opts_page *page, int argc, const char *const *argv,
+                int (*run)(const struct opts *o, struct model_store *s));
 /* Prints an error; the exit code. */
 int stored_fail(const struct opts *o, const struct err *e);
 /* Where the usual store has the model of that name. SHOAL_ENOTFOUND: it does not. */

@@ -80,15 +80,7 @@ static int pull(const struct opts *o, struct model_store *s)
 
 int cmd_pull(int argc, const char *const *argv)
 {
-    struct opts o;
-    int rc;
-    if (!cmd_begin(&o, &pull_page, argc, argv, &rc))
-        return rc;
-    struct model_store *s = stored_open(&o, 0);
-    rc = s ? pull(&o, s) : CMD_FAILED;
-    model_store_close(s);
-    opts_fini(&o);
-    return rc;
+    return stored_main(&pull_page, argc, argv, pull);
 }
 
 /* ---- run ---- */

@@ -160,31 +160,17 @@ static int import_hf(const struct opts *o, struct model_store *s)
 
 /* ---- the commands ---- */
 
-static int run(const struct opts_page *page, int argc, const char *const *argv,
-               int (*verb)(const struct opts *o, struct model_store *s))
-{
-    struct opts o;
-    int rc;
-    if (!cmd_begin(&o, page, argc, argv, &rc))
-        return rc;
-    struct model_store *s = stored_open(&o, 0);
-    rc = s ? verb(&o, s) : CMD_FAILED;
-    model_store_close(s);
-    opts_fini(&o);
-    return rc;
-}
-
 int cmd_push(int argc, const char *const *argv)
 {
-    return run(&push_page, argc, argv, push);
+    return stored_main(&push_page, argc, argv, push);
 }
 
 int cmd_import_ollama(int argc, const char *const *argv)
 {
-    return run(&ollama_page, argc, argv, import_ollama);
+    return stored_main(&ollama_page, argc, argv, import_ollama);
 }
 
 int cmd_import_hf(int argc, const char *const *argv)
 {
-    return run(&hf_page, argc, argv, import_hf);
+    return stored_main(&hf_page, argc, argv, import_hf);
 }

@@ -95,7 +95,7 @@ static void fail_nomem(struct privacy_sink *x)
 {
     struct failure f;
     failure_of(&f, x->out.rc, "the answer is too large to restore personal data");
-    x->front.to->ops->fail(x->front.to, &f);
+    sink_front_fail(&x->front.sink, &f);
     flow_cancel(&x->front.sink);
 }
 
@@ -103,12 +103,10 @@ static void fail_nomem(struct privacy_sink *x)
 
 static void on_start(struct sink *s, const struct sink_start *e)
 {
-    struct privacy_sink *x = privacy_of(s);
     struct sink_start copy = *e;
     copy.question = NULL; /* the client's text must not be cached with the answer */
     copy.private = true;
-    x->front.to->routed = s->routed;
-    x->front.to->ops->start(x->front.to, &copy);
+    sink_front_start(s, &copy);
 }
 
 /* A text of a plan with its marks replaced; NULL: out of memory. */
@@ -141,14 +139,14 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
         fail_nomem(x);
         return;
     }
-    x->front.to->ops->plan(x->front.to, &copy);
+    sink_front_plan(s, &copy);
 }
 
 static void on_token(struct sink *s, const struct sink_token *t)
 {
     struct privacy_sink *x = privacy_of(s);
     if (!x->map || t->choice >= x->n) {
-        x->front.to->ops->token(x->front.to, t);
+        sink_front_token(s, t);
         return;
     }
     struct sink_token e = *t;
@@ -161,7 +159,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     e.text = buf_str(&x->out);
     e.text_bytes = x->out.len;
     if (e.text_bytes > 0 || e.token >= 0 || e.logprobs || t->text_bytes == 0)
-        x->front.to->ops->token(x->front.to, &e);
+        sink_front_token(s, &e);
 }
 
 static void on_call(struct sink *s, const struct sink_call *c)
@@ -169,7 +167,7 @@ static void on_call(struct sink *s, const struct sink_call *c)
     struct privacy_sink *x = privacy_of(s);
     struct sink_call e = *c;
     if (!x->map || c->choice >= x->n) {
-        x->front.to->ops->call(x->front.to, c);
+        sink_front_call(s, c);
         return;
     }
     struct held *h = &x->choices[c->choice].arguments;
@@ -185,13 +183,13 @@ static void on_call(struct sink *s, const struct sink_call *c)
     e.text_bytes = x->out.len;
     if (c->ends && e.text_bytes > 0) { /* arguments come before the end */
         e.begins = e.ends = false;
-        x->front.to->ops->call(x->front.to, &e);
+        sink_front_call(s, &e);
         e = *c;
         e.text = "";
         e.text_bytes = 0;
     }
     if (e.begins || e.ends || e.text_bytes > 0)
-        x->front.to->ops->call(x->front.to, &e);
+        sink_front_call(s, &e);
 }
 
 /* ---- results ---- */
@@ -264,21 +262,20 @@ static void on_result(struct sink *s, const struct sink_result *e)
         fail_nomem(x);
         return;
     }
-    x->front.to->ops->result(x->front.to, &copy);
+    sink_front_result(s, &copy);
 }
 
 static void on_done(struct sink *s, const struct sink_done *d)
 {
     struct privacy_sink *x = privacy_of(s);
-    x->front.to->routed = s->routed;
     struct held *h = x->map && d->choice < x->n ? &x->choices[d->choice].text : NULL;
     if (h && h->n > 0) {
         const struct sink_token e = {
             .choice = d->choice, .token = -1, .text = h->text, .text_bytes = h->n};
-        x->front.to->ops->token(x->front.to, &e);
+        sink_front_token(s, &e);
         h->n = 0;
     }
-    x->front.to->ops->done(x->front.to, d);
+    sink_front_done(s, d);
 }
 
 static void on_closed(struct sink *s)

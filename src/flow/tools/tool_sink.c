@@ -91,15 +91,14 @@ static void on_start(struct sink *s, const struct sink_start *e)
                         on_piece, ch);
     }
     x->started = true;
-    x->front.to->routed = s->routed;
-    x->front.to->ops->start(x->front.to, e);
+    sink_front_start(s, e);
 }
 
 static void on_token(struct sink *s, const struct sink_token *t)
 {
     struct tool_sink *x = tools_of(s);
     if (t->choice >= x->n || t->echo) {
-        x->front.to->ops->token(x->front.to, t);
+        sink_front_token(s, t);
         return;
     }
     struct tool_choice *ch = &x->choices[t->choice];
@@ -114,20 +113,19 @@ static void on_done(struct sink *s, const struct sink_done *d)
 {
     struct tool_sink *x = tools_of(s);
     struct sink_done e = *d;
-    x->front.to->routed = s->routed;
     if (d->choice < x->n && x->started) {
         struct tool_choice *ch = &x->choices[d->choice];
         tool_parse_end(&ch->parse);
         if (ch->parse.rc < 0) {
             struct failure f;
             failure_of(&f, ch->parse.rc, "the answer is too large to be searched for tool calls");
-            x->front.to->ops->fail(x->front.to, &f);
+            sink_front_fail(s, &f);
             flow_cancel(&x->front.sink);
             return;
         }
         e.n_calls = ch->parse.n_calls;
     }
-    x->front.to->ops->done(x->front.to, &e);
+    sink_front_done(s, &e);
 }
 
 static void on_closed(struct sink *s)

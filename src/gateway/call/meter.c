@@ -15,32 +15,23 @@ static void count(struct meter *m, const struct sink_done *e)
     m->generated_tokens += e->generated_tokens;
 }
 
-static void on_start(struct sink *s, const struct sink_start *e)
-{
-    struct sink *to = meter_of(s)->front.to;
-    to->routed = s->routed;
-    to->ops->start(to, e);
-}
-
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct meter *m = meter_of(s);
     m->n_tokens += e->token >= 0 && !m->reads_only;
-    m->front.to->ops->token(m->front.to, e);
+    sink_front_token(s, e);
 }
 
 static void on_result(struct sink *s, const struct sink_result *e)
 {
-    struct meter *m = meter_of(s);
-    m->prompt_tokens += e->result->n_tokens;
-    m->front.to->ops->result(m->front.to, e);
+    meter_of(s)->prompt_tokens += e->result->n_tokens;
+    sink_front_result(s, e);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
 {
-    struct meter *m = meter_of(s);
-    count(m, e);
-    m->front.to->ops->done(m->front.to, e);
+    count(meter_of(s), e);
+    sink_front_done(s, e);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
@@ -69,7 +60,7 @@ static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
 void meter_init(struct meter *m, struct sink *s, struct admission *a, struct admission_client *c,
                 uint32_t prompt_guess)
 {
-    static const struct sink_ops ops = {.start = on_start,
+    static const struct sink_ops ops = {.start = sink_front_start,
                                         .plan = sink_front_plan,
                                         .prompt = sink_front_prompt,
                                         .token = on_token,

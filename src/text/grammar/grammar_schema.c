@@ -63,7 +63,7 @@ static bool can_have(const cJSON *schema, const char *key)
         return !cJSON_IsFalse(one);
     return schema_read_requires(schema, key) || (rest && !cJSON_IsFalse(rest)) ||
            schema_read_get(schema, "patternProperties") ||
-           (!props && !schema_read_get(schema, "required"));
+           (!rest && schema_read_names_none(schema));
 }
 
 /* "Evaluated" is decided for a whole schema, not for the parts that it is merged into. */
@@ -340,21 +340,47 @@ static bool limits_texts(const cJSON *schema)
     return false;
 }
 
+/* Whether an object or a list has as many parts as it may, and those that it must. */
+static bool has_room(const cJSON *schema, const cJSON *v)
+{
+    static const char *const counts[2][2] = {{"minItems", "maxItems"},
+                                             {"minProperties", "maxProperties"}};
+    const bool object = cJSON_IsObject(v);
+    const cJSON *min = schema_read_get(schema, counts[object][0]),
+                *max = schema_read_get(schema, counts[object][1]), *one;
+    const double n = cJSON_GetArraySize(v);
+    if (!object && !cJSON_IsArray(v))
+        return true;
+    if ((cJSON_IsNumber(min) && n < min->valuedouble) ||
+        (cJSON_IsNumber(max) && n > max->valuedouble))
+        return false;
+    const cJSON *names = object ? schema_read_get(schema, "required") : NULL;
+    cJSON_ArrayForEach(one, names)
+    {
+        if (cJSON_IsString(one) && !schema_read_get(v, one->valuestring))
+            return false;
+    }
+    return true;
+}
+
 /* Whether a value may be in an enum, given the other keywords that can be checked here. */
 static int check_value(struct schema_emit *s, const cJSON *schema, const cJSON *v, bool *keep)
 {
-    static const char *const beyond[] = {"properties", "items", "prefixItems"};
+    static const char *const beyond[2][8] = {
+        {"items", "prefixItems", "additionalItems", "contains", "uniqueItems", "unevaluatedItems"},
+        {"properties", "additionalProperties", "patternProperties", "propertyNames", "dependencies",
+         "dependentRequired", "dependentSchemas", "unevaluatedProperties"}};
+    const bool object = cJSON_IsObject(v);
     unsigned types;
     int rc = schema_read_types(schema, &types, s->t->e);
     if (rc < 0) {
         failed(s, rc);
         return rc;
     }
-    *keep = schema_read_type_of(v) & types;
-    for (size_t i = 0; *keep && i < sizeof(beyond) / sizeof(beyond[0]); i++)
-        if (schema_read_get(schema, beyond[i]) &&
-            ((i == 0 && cJSON_IsObject(v)) || (i > 0 && cJSON_IsArray(v)))) {
-            schema_emit_refuse(s, beyond[i], "there is an 'enum' or 'const' too");
+    *keep = (schema_read_type_of(v) & types) && has_room(schema, v);
+    for (size_t i = 0; *keep && (object || cJSON_IsArray(v)) && i < 8 && beyond[object][i]; i++)
+        if (schema_read_get(schema, beyond[object][i])) {
+            schema_emit_refuse(s, beyond[object][i], "there is an 'enum' or 'const' too");
             return SHOAL_EUNSUPPORTED;
         }
     const cJSON *one, *multiple = schema_read_get(schema, "multipleOf");
@@ -564,11 +590,10 @@ static uint32_t build_number(struct schema_emit *s, const cJSON *schema, bool wh
         return NONE;
     if (multiple && !(m > 0))
         return schema_emit_invalid(s, "multipleOf", "it must be a number above 0");
-    if (multiple && m != 1)
-        return build_multiple(s, &b, m);
     whole = whole || multiple;
     uint32_t node =
-        b.has_min || b.has_max || excludes(schema, SCHEMA_TYPE_INTEGER)
+        multiple && m != 1 ? build_multiple(s, &b, m)
+        : b.has_min || b.has_max || excludes(schema, SCHEMA_TYPE_INTEGER)
             ? (whole ? schema_number_integer(s->t, &b) : schema_number_decimal(s->t, &b))
         : whole ? grammar_json_integer(&s->json)
                 : grammar_json_number(&s->json);

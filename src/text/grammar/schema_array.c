@@ -126,18 +126,28 @@ static uint32_t unique_texts(struct schema_emit *s, const struct array *a, uint3
 
 /* Items that must differ: the values of a list, each once; texts with different first letters; at
  * most one of everything else. False: *a says what is allowed. */
-static bool unique_items(struct schema_emit *s, struct array *a, const cJSON *items, uint32_t *node)
+static bool unique_items(struct schema_emit *s, struct array *a, const cJSON *schema,
+                         uint32_t *node)
 {
+    const cJSON *items = schema_read_get(schema, "items");
     cJSON *flat = NULL;
-    if (!a->first && items && !cJSON_IsBool(items) &&
+    if (!a->first && !schema_read_get(schema, "contains") && items && !cJSON_IsBool(items) &&
         schema_merge_flatten(&flat, s->root, items, &s->joins, NULL) < 0)
         flat = NULL;
     const cJSON *values = schema_read_get(flat, "enum");
     const int n = cJSON_GetArraySize(values);
     bool done = false;
     unsigned types = 0;
+    const cJSON *one;
     if (values && !only(flat, "enum type"))
         values = NULL;
+    cJSON_ArrayForEach(one, values)
+    {
+        if (schema_merge_judge(flat, one) != SCHEMA_VALID)
+            values = NULL;
+        if (!values)
+            break;
+    }
     if (cJSON_IsArray(values) && a->min <= 1 && a->max >= (uint32_t)n) {
         *node = unique_values(s, a, values);
         done = true;
@@ -228,7 +238,7 @@ uint32_t schema_array(struct schema_emit *s, const cJSON *schema)
         return schema_emit_empty(s, "minItems", "it is above 'maxItems'");
     if (cJSON_IsTrue(schema_read_get(schema, "uniqueItems")) && a.max > 1) {
         uint32_t node = NONE;
-        if (unique_items(s, &a, items, &node))
+        if (unique_items(s, &a, schema, &node))
             return node;
     }
     const cJSON *contains = schema_read_get(schema, "contains");

@@ -603,7 +603,7 @@ static bool objects_apart(const cJSON *root, const cJSON *a, const cJSON *b, uin
     const cJSON *props = schema_read_get(a, "properties"), *one;
     const cJSON *rest = schema_read_get(a, "additionalProperties");
     const bool open = (rest && !cJSON_IsFalse(rest)) || schema_read_get(a, "patternProperties") ||
-                      (!props && !schema_read_get(a, "required"));
+                      (!rest && schema_read_names_none(a));
     cJSON_ArrayForEach(one, schema_read_get(b, "required"))
     {
         const char *key = cJSON_GetStringValue(one);

@@ -26,7 +26,7 @@ struct object {
     uint32_t n, n_required;
     uint32_t other; /* node of an unnamed pair; NONE: not allowed */
     uint32_t min_other, max_other;
-    uint32_t max; /* of all pairs, if fewer are allowed than are named; else 0 */
+    uint32_t max; /* of all pairs */
 };
 
 /* ---- keys that differ from the named ones ---- */
@@ -442,14 +442,17 @@ static uint32_t build_counted(struct object *o)
 
 static uint32_t build_object(struct object *o, uint32_t *rest)
 {
+    const uint32_t min = schema_emit_count(o->s, o->schema, "minProperties", 0);
+    if (min > schema_emit_count(o->s, o->schema, "maxProperties", GRAMMAR_TREE_UNBOUNDED))
+        return schema_emit_empty(o->s, "minProperties", "it is above 'maxProperties'");
     if (read_keys(o) < 0 || add_named(o) < 0 || add_others(o) < 0 || limit_others(o) < 0)
         return NONE;
-    return o->max > 0 && o->n > o->max && o->n_required < o->n ? build_counted(o) : build(o, rest);
+    return o->n > o->max && o->n_required < o->n ? build_counted(o) : build(o, rest);
 }
 
 uint32_t schema_object(struct schema_emit *s, const cJSON *schema)
 {
-    struct object o = {.s = s, .schema = schema};
+    struct object o = {.s = s, .schema = schema, .max = GRAMMAR_TREE_UNBOUNDED};
     const int size = cJSON_GetArraySize(schema_read_get(schema, "properties")) +
                      cJSON_GetArraySize(schema_read_get(schema, "required"));
     const uint32_t most = (uint32_t)size < MAX_PROPERTIES ? (uint32_t)size : MAX_PROPERTIES;

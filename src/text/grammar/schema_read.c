@@ -88,6 +88,17 @@ bool schema_read_requires(const cJSON *schema, const char *key)
     return false;
 }
 
+bool schema_read_names_none(const cJSON *schema)
+{
+    const cJSON *one;
+    cJSON_ArrayForEach(one, schema_read_get(schema, "properties"))
+    {
+        if (!cJSON_IsFalse(one))
+            return false;
+    }
+    return cJSON_GetArraySize(schema_read_get(schema, "required")) == 0;
+}
+
 /* ---- references ---- */
 
 /* One step of a JSON pointer: ~1 is /, ~0 is ~. */

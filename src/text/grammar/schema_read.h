@@ -42,5 +42,7 @@ SHOAL_MUST_CHECK int schema_read_resolve(const cJSON **out, const cJSON *root, c
                                          struct err *e);
 /* Whether `required` names it. */
 bool schema_read_requires(const cJSON *schema, const char *key);
+/* Whether it is for any object: no property that it names can appear. */
+bool schema_read_names_none(const cJSON *schema);
 
 #endif

@@ -1,5 +1,6 @@
 /* test_config.c - the configuration file: its table of keys, errors with their position,
  * defaults, and differences between two files. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 #include "config/config_describe.h"
 #include "config/config_diff.h"
 #include "privacy/pii.h"
+#include "things/things.h"
 
 #define SHA_63 "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define SHA "0" SHA_63
@@ -350,6 +352,105 @@ static void test_ensembles_are_read(void **state)
     config_unref(c);
 }
 
+/* Everything that an ensemble can be told reaches it. */
+static void test_ensembles_are_whole(void **state)
+{
+    static const struct {
+        const char *text;
+        struct ensemble want;
+        const char *models;
+        double weights[2];
+    } rows[] = {
+        {"cascade: {models: [a, b], measure: confidence, threshold: 0.6, hold: 3, replace: true}",
+         {.kind = ENSEMBLE_CASCADE, .threshold = 0.6, .hold = 3, .replace = true},
+         "a b ",
+         {1, 1}},
+        {"cascade: {models: [a, b], measure: margin}",
+         {.kind = ENSEMBLE_CASCADE, .measure = ENSEMBLE_MARGIN, .threshold = 0.8, .hold = 8},
+         "a b ",
+         {1, 1}},
+        {"vote: {models: [a, b], by: probability, weights: [2, 3]}",
+         {.kind = ENSEMBLE_VOTE, .by = ENSEMBLE_BY_PROBABILITY},
+         "a b ",
+         {2, 3}},
+        {"consensus: {model: a, part: last_line, samples: 9, temperature: 0.3}",
+         {.kind = ENSEMBLE_CONSENSUS, .part = ENSEMBLE_LAST_LINE, .samples = 9, .temperature = 0.3},
+         "a ",
+         {1, 0}},
+        {"rerank: {model: a, judge: b, samples: 6, temperature: 0.2}",
+         {.kind = ENSEMBLE_RERANK, .samples = 6, .temperature = 0.2},
+         "a b ",
+         {1, 1}},
+        {"refine: {model: a, better: b}", {.kind = ENSEMBLE_REFINE}, "a b ", {1, 1}},
+        {"average: {models: [a, b], weights: [0, 4]}", {.kind = ENSEMBLE_AVERAGE}, "a b ", {0, 4}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[256], models[64] = "";
+        snprintf(text, sizeof(text), "routes: [{name: r, %s}]\n", rows[i].text);
+        struct config *c = parse(text);
+        const struct ensemble *e = &c->router.routes[0].ensemble, *w = &rows[i].want;
+        assert_int_equal(e->kind, w->kind);
+        assert_int_equal(e->measure, w->measure);
+        assert_true(e->threshold == w->threshold && e->temperature == w->temperature);
+        assert_int_equal(e->hold, w->hold);
+        assert_int_equal(e->replace, w->replace);
+        assert_int_equal(e->samples, w->samples);
+        assert_int_equal(e->part, w->part);
+        assert_int_equal(e->by, w->by);
+        for (uint32_t k = 0; k < e->n_models; k++) {
+            snprintf(models + strlen(models), sizeof(models) - strlen(models), "%s ", e->models[k]);
+            assert_true(e->weights[k] == rows[i].weights[k]);
+        }
+        assert_string_equal(models, rows[i].models);
+        config_unref(c);
+    }
+}
+
+/* The same for machines and sensors. */
+static void test_sensors_are_whole(void **state)
+{
+    (void)state;
+    struct config *c = parse(
+        "machines:\n"
+        "  - {name: m, title: Motor, joint: false, cascade: false, false_alarms: 3, delay: 4s,"
+        " clear: 5s, hold_off: 6s}\n"
+        "  - {name: n}\n"
+        "sensors:\n"
+        "  - {name: a, title: Heat, unit: C, machine: m, normal: 1..2, limits: ..9, max_rate: 0.5,"
+        " interval: 7s, lost: 8s, learn: 99, delay: 1s, clear: 2s, hold_off: 3s, false_alarms: 2,"
+        " statistics: false, cascade: false}\n"
+        "  - {name: b}\n");
+    assert_int_equal(c->things.n_machines, 2);
+    assert_int_equal(c->things.n_sensors, 2);
+    const struct things_machine_opts *m = c->things.machines;
+    assert_string_equal(m[0].title, "Motor");
+    assert_true(m[0].no_joint && m[0].policy.no_cascade && m[0].policy.false_alarms == 3);
+    assert_int_equal(m[0].policy.delay_ms, 4000);
+    assert_int_equal(m[0].policy.clear_ms, 5000);
+    assert_int_equal(m[0].policy.hold_off_ms, 6000);
+    assert_false(m[1].no_joint || m[1].policy.no_cascade || m[1].policy.delay_ms);
+    const struct things_sensor_opts *s = c->things.sensors;
+    assert_string_equal(s[0].name, "a");
+    assert_string_equal(s[0].title, "Heat");
+    assert_string_equal(s[0].unit, "C");
+    assert_string_equal(s[0].machine, "m");
+    assert_true(s[0].normal_low == 1 && s[0].normal_high == 2 && s[0].max_rate == 0.5);
+    assert_true(isnan(s[0].limit_low) && s[0].limit_high == 9);
+    assert_int_equal(s[0].interval_ms, 7000);
+    assert_int_equal(s[0].lost_ms, 8000);
+    assert_int_equal(s[0].learn, 99);
+    assert_int_equal(s[0].policy.delay_ms, 1000);
+    assert_int_equal(s[0].policy.clear_ms, 2000);
+    assert_int_equal(s[0].policy.hold_off_ms, 3000);
+    assert_true(s[0].policy.false_alarms == 2);
+    assert_true(s[0].policy.no_statistics && s[0].policy.no_cascade);
+    assert_true(isnan(s[1].normal_low) && isnan(s[1].limit_high) && isnan(s[1].max_rate));
+    assert_false(s[1].policy.no_statistics || s[1].policy.no_cascade || s[1].interval_ms);
+    assert_null(s[1].machine);
+    config_unref(c);
+}
+
 static void test_wrong_routes_are_refused(void **state)
 {
     static const struct {
@@ -467,6 +568,8 @@ int main(void)
         cmocka_unit_test(test_routes_are_read),
         cmocka_unit_test(test_policies_of_routes),
         cmocka_unit_test(test_ensembles_are_read),
+        cmocka_unit_test(test_ensembles_are_whole),
+        cmocka_unit_test(test_sensors_are_whole),
         cmocka_unit_test(test_wrong_routes_are_refused),
         cmocka_unit_test(test_difference_of_two_files),
         cmocka_unit_test(test_keys_are_found_as_people_type_them),

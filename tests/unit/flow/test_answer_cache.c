@@ -335,6 +335,10 @@ static void edit_settings(struct asked *a, int which)
     case 24:
         g->drawn_logprobs = true;
         break;
+    case 25:
+    case 26:
+        g->adapter_scale = which == 25 ? 0.5f : 0.75f;
+        break;
     }
 }
 
@@ -343,7 +347,7 @@ static void test_every_field_counts(void **state)
     static const struct {
         void (*edit)(struct asked *a, int which);
         int n;
-    } parts[] = {{edit_chat, 26}, {edit_prompts, 12}, {edit_surroundings, 9}, {edit_settings, 25}};
+    } parts[] = {{edit_chat, 26}, {edit_prompts, 12}, {edit_surroundings, 9}, {edit_settings, 27}};
     static uint8_t seen[80][SHA256_BYTES];
     struct asked a, b;
     uint8_t again[SHA256_BYTES];

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "flow/calibrated.h"
 #include "flow/failure.h"
+#include "flow/flow_trace.h"
 #include "flow/pool.h"
 #include "flow/request.h"
 #include "flow/speak_inputs.h"
@@ -244,6 +245,84 @@ static void test_late(void **state)
         }
 }
 
+/* ---- spans of engines ---- */
+
+struct spans {
+    struct trace_keeper keeper; /* first */
+    struct buf text;
+};
+
+/* "name(parent) length key=value ...;" of every span but the root. */
+static void put_spans(struct trace_keeper *k, struct trace *t)
+{
+    struct buf *out = &((struct spans *)(void *)k)->text;
+    const struct trace_view v = trace_look(t);
+    const uint64_t begin = v.n_spans > 1 ? v.spans[1].start_ns : 0;
+    for (uint32_t i = 1; i < v.n_spans; i++) {
+        const struct trace_span *x = &v.spans[i];
+        buf_printf(out, "%s(%s) %llu+%llu%s", x->name, v.spans[x->parent].name,
+                   (unsigned long long)(x->start_ns - begin),
+                   (unsigned long long)(x->end_ns - x->start_ns), x->failed ? " failed" : "");
+        for (const struct trace_note *n = x->notes; n; n = n->next)
+            if (n->text)
+                buf_printf(out, " %s=%s", n->key, n->text);
+            else
+                buf_printf(out, " %s=%lld", n->key, (long long)n->number);
+        buf_putc(out, ';');
+    }
+}
+
+static void test_spans_of_engines(void **state)
+{
+    const struct sink_energy none = {.known = false}, guessed = {true, true, 0.5},
+                             measured = {true, false, 0.25};
+    struct spans seen = {.keeper = {.keep = put_spans, .ratio = 1}};
+    (void)state;
+    const struct shoal_event whole = {.prompt_tokens = 7,
+                                      .cached_tokens = 3,
+                                      .generated_tokens = 5,
+                                      .finish = SHOAL_FINISH_STOP,
+                                      .queue_ns = 100,
+                                      .first_token_ns = 300,
+                                      .total_ns = 1000};
+    const struct shoal_event late = {
+        .finish = SHOAL_FINISH_ERROR, .code = SHOAL_EDEADLINE, .queue_ns = 400, .total_ns = 400};
+    const struct shoal_result good = {.n_tokens = 9, .batch = 4, .queue_ns = 20, .total_ns = 50},
+                              bad = {.code = SHOAL_ELIMIT, .total_ns = 30};
+    const char *const want[] = {
+        "generate(root) 0+1000 gen_ai.response.model=m gen_ai.usage.input_tokens=7 "
+        "gen_ai.usage.cache_read.input_tokens=3 gen_ai.usage.output_tokens=5;queue(generate) "
+        "0+100;prompt(generate) 100+200;decode(generate) 300+700;",
+        "shoal.energy.microjoules=500000 shoal.energy=estimated;",
+        "shoal.energy.microjoules=250000 shoal.energy=measured;",
+        "generate(root) 0+400 failed gen_ai.response.model=m gen_ai.usage.input_tokens=0 "
+        "gen_ai.usage.cache_read.input_tokens=0 gen_ai.usage.output_tokens=0 ",
+        "infer(root) 0+50 gen_ai.response.model=m gen_ai.usage.input_tokens=9 "
+        "shoal.batch=4;queue(infer) 0+20;run(infer) 20+30;",
+        "infer(root) 0+30 failed "};
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        buf_init(&seen.text, 4096);
+        struct trace_at at = {.trace = trace_open(&seen.keeper, NULL, "root", TRACE_SERVER, 1)};
+        assert_non_null(at.trace);
+        if (i < 3)
+            flow_trace_done(&at, "m", &whole, i == 0 ? &none : i == 1 ? &guessed : &measured);
+        else if (i == 3)
+            flow_trace_done(&at, "m", &late, &none);
+        else
+            flow_trace_result(&at, "m", i == 4 ? &good : &bad);
+        trace_unref(at.trace);
+        if (!strstr(buf_str(&seen.text), want[i]))
+            print_error("%zu: %s\n", i, buf_str(&seen.text));
+        assert_non_null(strstr(buf_str(&seen.text), want[i]));
+        assert_true(i != 3 || (!strstr(buf_str(&seen.text), "prompt(") &&
+                               !strstr(buf_str(&seen.text), "decode(")));
+        buf_fini(&seen.text);
+    }
+    const struct trace_at nobody = {.trace = NULL};
+    flow_trace_done(&nobody, "m", &whole, &none); /* not traced: nothing happens */
+    flow_trace_result(&nobody, "m", &good);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_tasks_wait_in_a_bounded_line),
         cmocka_unit_test(test_what_counts_as_refused),
         cmocka_unit_test(test_late),
+        cmocka_unit_test(test_spans_of_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,9 +7,12 @@
 #include <string.h>
 
 #include <cmocka.h>
+#undef fail /* a member of sink_ops */
 
 #include "base/thread/executor_queue.h"
 #include "base/mem.h"
+#include "flow/dispatch.h"
+#include "flow/failure.h"
 #include "flow/privacy/privacy_run.h"
 #include "flow/privacy/pseudonyms.h"
 #include "privacy/pii.h"
@@ -423,6 +426,426 @@ static void test_places_of_spans_are_those_of_the_clients_text(void **state)
     buf_fini(&seen.calls);
 }
 
+/* ---- every text of a request ---- */
+
+#define ID(n) "a" #n "@example.org"
+
+/* A generation with an address in each of its texts. */
+static struct request *full_request(bool chat_form)
+{
+    static const struct chat_call calls[] = {
+        {.name = "send", .arguments = ID(1), .arguments_bytes = sizeof(ID(1)) - 1}};
+    static const struct chat_message messages[] = {
+        {.role = "user", .content = ID(2), .content_bytes = sizeof(ID(2)) - 1, .name = ID(3)},
+        {.role = "assistant", .content = "", .calls = calls, .n_calls = 1}};
+    static const struct value choices[] = {
+        {.kind = VALUE_TEXT, .text = {ID(4), sizeof(ID(4)) - 1}}};
+    static const struct value_member schema[] = {
+        {ID(5), {.kind = VALUE_LIST, .list = {choices, 1}}}};
+    static const struct chat_tool tools[] = {
+        {.name = "send",
+         .description = ID(6),
+         .parameters = {.kind = VALUE_MAP, .map = {schema, 1}}}};
+    static const struct request_piece pieces[] = {
+        {.name = ID(7), .text = ID(8), .text_bytes = sizeof(ID(8)) - 1}};
+    static const struct request_prompt prompts[] = {{.text = ID(2),
+                                                     .text_bytes = sizeof(ID(2)) - 1,
+                                                     .suffix = ID(3),
+                                                     .suffix_bytes = sizeof(ID(3)) - 1,
+                                                     .pieces = pieces,
+                                                     .n_pieces = 1}};
+    static const char *const stops[] = {"end", ID(9)};
+    struct request *r = chat("x", "");
+    r->generate.chat = (struct chat){.messages = chat_form ? messages : NULL,
+                                     .n_messages = chat_form ? 2 : 0,
+                                     .tools = tools,
+                                     .n_tools = 1};
+    r->generate.prompts = prompts;
+    r->generate.stop = stops;
+    r->generate.n_stop = 2;
+    r->generate.constraint = (struct request_constraint){
+        .kind = SHOAL_CONSTRAINT_REGEX, .text = ID(0), .text_bytes = sizeof(ID(0)) - 1};
+    return r;
+}
+
+static void masked(const char *text, size_t n)
+{
+    assert_string_equal(text, "[email]");
+    assert_int_equal(n, 7);
+}
+
+static void test_every_text_is_searched(void **state)
+{
+    (void)state;
+    trace("== %s\n", __func__);
+    for (int chat_form = 0; chat_form < 2; chat_form++) {
+        struct recorder *to = fresh();
+        struct request *was = full_request(chat_form), *r = run(was, to, PRIVACY_MASK);
+        const struct request_generate *g = &r->generate;
+        if (chat_form) {
+            masked(g->chat.messages[0].content, g->chat.messages[0].content_bytes);
+            masked(g->chat.messages[0].name, 7);
+            masked(g->chat.messages[1].calls[0].arguments,
+                   g->chat.messages[1].calls[0].arguments_bytes);
+            assert_string_equal(g->chat.messages[1].calls[0].name, "send");
+        } else {
+            masked(g->prompts[0].text, g->prompts[0].text_bytes);
+            masked(g->prompts[0].suffix, g->prompts[0].suffix_bytes);
+            masked(g->prompts[0].pieces[0].text, g->prompts[0].pieces[0].text_bytes);
+            masked(g->prompts[0].pieces[0].name, 7);
+        }
+        const struct value_member *m = g->chat.tools[0].parameters.map.members;
+        masked(g->chat.tools[0].description, 7);
+        masked(m[0].key, 7);
+        masked(m[0].value.list.items[0].text.p, m[0].value.list.items[0].text.n);
+        assert_string_equal(g->stop[0], "end");
+        masked(g->stop[1], 7);
+        masked(g->constraint.text, g->constraint.text_bytes);
+        start();
+        finish();
+    }
+}
+
+/* The refusal names the first field that has personal data. */
+static void test_where_it_was_found(void **state)
+{
+    static const int32_t one_id = 1;
+    static const struct request_piece ids[] = {{.ids = &one_id, .n_ids = 1}};
+    static const struct request_input inputs[] = {{.text = "x", .text_bytes = 1},
+                                                  {.ids = &one_id, .n_ids = 1}};
+    (void)state;
+    trace("== %s\n", __func__);
+    static const char *const fields[] = {"messages",        "messages", "tool_calls", "tools",
+                                         "response_format", "stop",     "query",      "title"};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        struct recorder *to = fresh();
+        struct request *r = chat("x", "");
+        struct chat_message *m = arena_zalloc(&r->arena, sizeof(*m));
+        *m = (struct chat_message){.role = "user", .content = "x", .content_bytes = 1};
+        const struct chat_call call = {.name = "f", .arguments = MAIL, .arguments_bytes = 24};
+        const struct chat_tool tool = {.name = "f", .description = MAIL};
+        const char *const stop = MAIL;
+        r->generate.chat.messages = m;
+        if (i == 0)
+            *m = (struct chat_message){.role = "user", .content = MAIL, .content_bytes = 24};
+        m->name = i == 1 ? MAIL : NULL;
+        m->calls = &call;
+        m->n_calls = i == 2;
+        r->generate.chat.tools = &tool;
+        r->generate.chat.n_tools = i == 3;
+        if (i == 4)
+            r->generate.constraint = (struct request_constraint){
+                .kind = SHOAL_CONSTRAINT_REGEX, .text = MAIL, .text_bytes = 24};
+        r->generate.stop = &stop;
+        r->generate.n_stop = i == 5;
+        if (i > 5) {
+            r->kind = REQUEST_INFER;
+            r->infer = (struct request_infer){.kind = SHOAL_KIND_RERANK,
+                                              .inputs = inputs,
+                                              .n_inputs = 1,
+                                              .query = i == 6 ? MAIL : "x",
+                                              .title = i == 7 ? MAIL : NULL};
+        }
+        assert_null(run(r, to, PRIVACY_REFUSE));
+        assert_int_equal(to->n_fails, 1);
+        assert_string_equal(to->failure.param, fields[i]);
+        assert_int_equal(to->failure.code, SHOAL_EINVAL);
+        buf_fini(&seen.calls);
+    }
+    for (int i = 0; i < 3; i++) { /* token ids could hide anything */
+        struct recorder *to = fresh();
+        struct request *r = chat("x", "");
+        const struct request_prompt prompt = {.pieces = ids, .n_pieces = 1};
+        r->generate.chat.n_messages = 0;
+        r->generate.prompts = &prompt;
+        if (i == 1) {
+            r->kind = REQUEST_INFER;
+            r->infer =
+                (struct request_infer){.kind = SHOAL_KIND_EMBED, .inputs = inputs, .n_inputs = 2};
+        } else if (i == 2) {
+            r->kind = REQUEST_TOKENS;
+            r->tokens = (struct request_tokens){.decode = true, .ids = ids[0].ids, .n_ids = 1};
+        }
+        assert_null(run(r, to, PRIVACY_MASK));
+        assert_int_equal(to->n_fails, 1);
+        assert_string_equal(to->reason, "personal_data");
+        assert_non_null(strstr(to->failure.message, "token ids"));
+        buf_fini(&seen.calls);
+    }
+}
+
+/* Tokens are those of the text that a model would read; nothing is put back. */
+static void test_a_tokenizer(void **state)
+{
+    (void)state;
+    trace("== %s\n", __func__);
+    struct recorder *to = fresh();
+    struct request *r = flow_take_request(&site.owner);
+    r->kind = REQUEST_TOKENS;
+    r->tokens = (struct request_tokens){.text = "by " MAIL, .text_bytes = strlen("by " MAIL)};
+    r = run(r, to, PRIVACY_PSEUDONYM);
+    assert_int_equal(strncmp(r->tokens.text, "by [email-", 10), 0);
+    assert_int_equal(r->tokens.text_bytes, strlen(r->tokens.text));
+    assert_ptr_equal(seen.sink, &to->sink);
+    assert_null(to->sink.job);
+    flow_give_request(&site.owner, r);
+    buf_fini(&seen.calls);
+}
+
+/* ---- names, from a model ---- */
+
+static struct {
+    uint32_t n_inputs;
+    char texts[512];         /* "text|" of each input */
+    enum failure_kind fails; /* with `broken` */
+    bool broken, waits;
+    struct flow_job job;
+    struct request *request;
+    struct sink *sink;
+} tagger;
+
+static void on_tagger_cancel(struct flow_job *j)
+{
+    (void)j;
+    tagger.sink->job = NULL;
+    tagger.sink->ops->closed(tagger.sink);
+    flow_give_request(&site.owner, tagger.request);
+}
+
+/* Every "Anna" is a person, every "Bern" a place, every "bob" perhaps one. */
+static void tag_text(struct sink *s, const struct request_input *in, uint32_t i, bool last)
+{
+    static const struct {
+        const char *word, *label;
+        float score;
+    } words[] = {{"Anna", "person", 0.9f}, {"Bern", "place", 0.8f}, {"bob", "person", 0.5f}};
+    struct shoal_span spans[8];
+    uint32_t n = 0;
+    for (size_t k = 0; k < 3; k++)
+        for (const char *p = in->text; (p = strstr(p, words[k].word)) && n < 8; p++)
+            spans[n++] = (struct shoal_span){
+                .label = words[k].label,
+                .start = (uint32_t)(p - in->text),
+                .end = (uint32_t)((size_t)(p - in->text) + strlen(words[k].word)),
+                .score = words[k].score};
+    const struct shoal_result one = {
+        .kind = SHOAL_KIND_TAG, .label = "", .spans = spans, .n_spans = n};
+    const struct sink_result e = {.index = i, .result = &one, .last = last};
+    s->ops->result(s, &e);
+}
+
+static bool run_tagger(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    static const struct flow_job_ops job_ops = {on_tagger_cancel, on_tagger_cancel};
+    const struct sink_start e = {.model = "names", .version = ""};
+    struct failure f;
+    (void)d;
+    assert_string_equal(r->model, "names");
+    assert_int_equal(r->infer.kind, SHOAL_KIND_TAG);
+    assert_string_equal(r->client.name, "shop");
+    assert_int_equal(r->priority, -2);
+    assert_int_equal(r->deadline_ns, 5);
+    assert_int_equal(r->received_ns, 4);
+    assert_true(r->here && r->screened);
+    tagger.n_inputs = r->infer.n_inputs;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < r->infer.n_inputs; i++) {
+        size_t n = strlen(tagger.texts);
+        bytes += r->infer.inputs[i].text_bytes;
+        snprintf(tagger.texts + n, sizeof(tagger.texts) - n, "%.*s|",
+                 (int)r->infer.inputs[i].text_bytes, r->infer.inputs[i].text);
+    }
+    assert_int_equal(r->input_bytes, bytes);
+    if (tagger.waits) {
+        tagger.job.ops = &job_ops;
+        tagger.request = r;
+        tagger.sink = s;
+        s->job = &tagger.job;
+        return true;
+    }
+    if (tagger.broken) {
+        failure_set(&f, tagger.fails, SHOAL_EBUSY, NULL, "x", "no room");
+        f.retry_after_s = tagger.fails == FAILURE_BUSY ? 9 : 0;
+        s->ops->fail(s, &f);
+    } else {
+        s->ops->start(s, &e);
+        for (uint32_t i = 0; i < r->infer.n_inputs; i++)
+            tag_text(s, &r->infer.inputs[i], i, i + 1 == r->infer.n_inputs);
+    }
+    s->ops->closed(s);
+    flow_give_request(o, r);
+    return true;
+}
+
+static struct request *run_with_names(struct request *r, struct recorder *to, unsigned kinds)
+{
+    static const struct dispatch_ops dispatch_ops = {.run = run_tagger};
+    static struct dispatch dispatch = {&dispatch_ops};
+    char name[] = "names"; /* the configuration may be replaced meanwhile */
+    const struct privacy_policy p = {.action = PRIVACY_MASK, .kinds = kinds, .tagger = name};
+    tagger.texts[0] = '\0';
+    tagger.n_inputs = 0;
+    site.owner.apart = &dispatch;
+    r->way.pass_on = on_next;
+    r->leaving = &p;
+    r->priority = -2;
+    r->deadline_ns = 5;
+    r->received_ns = 4;
+    snprintf(r->client.name, sizeof(r->client.name), "shop");
+    assert_true(privacy_take_leaving(&site.owner, r, &to->sink));
+    memset(name, 'x', sizeof(name) - 1);
+    return seen.request;
+}
+
+static void test_names_come_from_a_model(void **state)
+{
+    static const struct {
+        const char *text, *want;
+        unsigned kinds;
+    } rows[] = {
+        {"Anna lives in Bern.", "[person] lives in [place].", PII_BY_MODEL},
+        {"Anna lives in Bern.", "[person] lives in Bern.", PII_BIT(PII_PERSON)},
+        {"Anna lives in Bern.", "Anna lives in [place].", PII_BIT(PII_PLACE)},
+        {"bob is here", "bob is here", PII_BY_MODEL}, /* not sure enough */
+        {"Bern: Anna, " MAIL, "[place]: [person], [email]", PII_BY_MODEL | PII_BY_RULES},
+        {"mail Anna@example.org to Anna", "mail [email] to [person]",
+         PII_BY_MODEL | PII_BY_RULES}, /* what rules found stays whole */
+    };
+    (void)state;
+    trace("== %s\n", __func__);
+    memset(&tagger, 0, sizeof(tagger));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct recorder *to = fresh();
+        struct request *r = run_with_names(chat(rows[i].text, ""), to, rows[i].kinds);
+        assert_string_equal(content(r), rows[i].want);
+        assert_int_equal(tagger.n_inputs, 1);
+        start();
+        finish();
+    }
+    /* a long text is read in pieces, and places are those of the whole */
+    char text[4000] = "";
+    for (int i = 0; i < 60; i++)
+        strncat(text, "There is nothing to see in this long sentence. ", 48);
+    strncat(text, "Anna in Bern.", 20);
+    struct recorder *to = fresh();
+    struct request *r = run_with_names(chat(text, ""), to, PII_BY_MODEL);
+    assert_true(tagger.n_inputs > 1);
+    assert_int_equal(strncmp(content(r), text, 60 * 47), 0);
+    assert_string_equal(content(r) + 60 * 47, "[person] in [place].");
+    start();
+    finish();
+    /* stops are no prose: there is nothing to read */
+    const char *const stop = "Anna";
+    to = fresh();
+    r = chat("", "");
+    r->generate.stop = &stop;
+    r->generate.n_stop = 1;
+    r = run_with_names(r, to, PII_BY_MODEL);
+    assert_int_equal(tagger.n_inputs, 0);
+    assert_string_equal(r->generate.stop[0], "Anna");
+    flow_give_request(&site.owner, r);
+    buf_fini(&seen.calls);
+}
+
+/* Without the model names would pass: the request is refused, and may be sent again. */
+static void test_a_tagger_that_fails(void **state)
+{
+    static const struct {
+        enum failure_kind fails, want;
+        uint32_t retry;
+    } rows[] = {{FAILURE_BUSY, FAILURE_BUSY, 9},
+                {FAILURE_DEADLINE, FAILURE_DEADLINE, 2},
+                {FAILURE_NOT_FOUND, FAILURE_UNAVAILABLE, 2}};
+    (void)state;
+    trace("== %s\n", __func__);
+    memset(&tagger, 0, sizeof(tagger));
+    tagger.broken = true;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct recorder *to = fresh();
+        tagger.fails = rows[i].fails;
+        assert_null(run_with_names(chat("Anna", ""), to, PII_BY_MODEL));
+        assert_int_equal(to->n_fails, 1);
+        assert_int_equal(to->n_closed, 1);
+        assert_int_equal(to->failure.kind, rows[i].want);
+        assert_int_equal(to->failure.retry_after_s, rows[i].retry);
+        assert_string_equal(to->failure.message, "the model that finds names failed: no room");
+        buf_fini(&seen.calls);
+    }
+    tagger.broken = false;
+    tagger.waits = true;
+    struct recorder *to = fresh();
+    assert_null(run_with_names(chat("Anna", ""), to, PII_BY_MODEL));
+    flow_resume(&to->sink); /* there is nothing to send */
+    assert_int_equal(to->n_closed, 0);
+    flow_cancel(&to->sink);
+    assert_int_equal(to->n_closed, 1);
+    assert_int_equal(to->n_fails, 0);
+    assert_null(to->sink.job);
+    buf_fini(&seen.calls);
+    site.owner.apart = NULL;
+}
+
+/* Text that comes with the end of a call is sent before it; other choices pass. */
+static void test_pieces_of_calls(void **state)
+{
+    static const struct {
+        uint32_t choice;
+        bool begins, ends;
+        const char *text, *want;
+    } rows[] = {{0, true, false, "", "{"},          {0, false, false, "ab", "ab."},
+                {0, false, false, "[ema", ""},      {0, false, true, "", "[ema.}"},
+                {0, false, true, "x[", "x[.}"},     {0, false, false, "", ""},
+                {7, false, false, "[ema", "[ema."}, {0, false, true, "", "}"}};
+    (void)state;
+    trace("== %s\n", __func__);
+    struct recorder *to = fresh();
+    assert_non_null(run(chat("mail " MAIL, ""), to, PRIVACY_PSEUDONYM));
+    start();
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct sink_call e = {.choice = rows[i].choice,
+                                    .begins = rows[i].begins,
+                                    .ends = rows[i].ends,
+                                    .id = "1",
+                                    .name = "f",
+                                    .text = rows[i].text,
+                                    .text_bytes = strlen(rows[i].text)};
+        buf_clear(&seen.calls);
+        seen.sink->ops->call(seen.sink, &e);
+        assert_string_equal(buf_str(&seen.calls), rows[i].want);
+    }
+    finish();
+}
+
+/* A summary of a masked text gets the values back. */
+static void test_the_text_of_a_result(void **state)
+{
+    (void)state;
+    trace("== %s\n", __func__);
+    for (int edits = 0; edits < 2; edits++) {
+        struct recorder *to = fresh();
+        struct request *r = flow_take_request(&site.owner);
+        struct request_input *in = arena_zalloc_n(&r->arena, 2, sizeof(*in));
+        in[0] = (struct request_input){.text = edits ? MAIL : "x", .text_bytes = edits ? 24 : 1};
+        in[1] = (struct request_input){.text = PHONE, .text_bytes = strlen(PHONE)};
+        r->kind = REQUEST_INFER;
+        r->infer =
+            (struct request_infer){.kind = SHOAL_KIND_SUMMARIZE, .inputs = in, .n_inputs = 2};
+        r = run(r, to, PRIVACY_PSEUDONYM);
+        char text[64];
+        snprintf(text, sizeof(text), "<%s>", r->infer.inputs[0].text);
+        const struct shoal_result result = {.label = "", .text = text, .text_bytes = strlen(text)};
+        const struct sink_result e = {.result = &result};
+        start();
+        seen.sink->ops->result(seen.sink, &e);
+        assert_string_equal(seen.result->text, edits ? "<" MAIL ">" : "<x>");
+        assert_int_equal(seen.result->text_bytes, strlen(seen.result->text));
+        assert_int_equal(seen.result == &result, !edits);
+        seen.sink->ops->closed(seen.sink);
+        flow_give_request(&site.owner, r);
+        buf_fini(&seen.calls);
+    }
+}
+
 /* Whether the first stage takes the request; if so, it was passed on without personal data. */
 static bool taken(struct request *r)
 {
@@ -505,6 +928,13 @@ int main(void)
         cmocka_unit_test(test_the_input_of_a_flow),
         cmocka_unit_test(test_places_of_spans_are_those_of_the_clients_text),
         cmocka_unit_test(test_who_wants_it),
+        cmocka_unit_test(test_every_text_is_searched),
+        cmocka_unit_test(test_where_it_was_found),
+        cmocka_unit_test(test_a_tokenizer),
+        cmocka_unit_test(test_names_come_from_a_model),
+        cmocka_unit_test(test_a_tagger_that_fails),
+        cmocka_unit_test(test_pieces_of_calls),
+        cmocka_unit_test(test_the_text_of_a_result),
     };
     golden_begin();
     int n_failed = cmocka_run_group_tests(tests, open_site, close_site);

@@ -461,6 +461,59 @@ static void test_a_rule(void **state)
     assert_int_equal(rule_seen, 1);
 }
 
+static void on_any_rule(struct sink *s, const struct sink_done *e)
+{
+    (void)e;
+    n_dry++;
+    rule_seen = s->routed->rule;
+}
+
+/* A rule sees the text that says what is wanted: of the last message, of the first prompt, of the
+ * query, or of the first input. */
+static void test_what_a_rule_reads(void **state)
+{
+    static char *words[] = {TEXT("my bill")}, *use[] = {TEXT("small")};
+    struct router_rule rule = {
+        .field = ROUTER_FIELD_TEXT, .is = words, .n_is = 1, .use = use, .n_use = 1};
+    const struct request_prompt prompts[] = {{.text = "my bill", .text_bytes = 7},
+                                             {.text = "other", .text_bytes = 5}},
+                                no_text[] = {{.ids = (const int32_t[]){1}, .n_ids = 1}};
+    const struct request_input inputs[] = {{.text = "my bill", .text_bytes = 7},
+                                           {.text = "other", .text_bytes = 5}};
+    (void)state;
+    trace("== %s\n", __func__);
+    site.routes[0].rules = &rule;
+    site.routes[0].n_rules = 1;
+    for (int i = 0; i < 7; i++) {
+        struct request *r = make("r");
+        const bool infers = i > 3;
+        if (i > 0)
+            r->generate.chat.n_messages = 0;
+        if (i > 0 && !infers) { /* prompts: text, the other one first, ids */
+            r->generate.prompts = i == 3 ? no_text : &prompts[i - 1];
+            r->generate.n_prompts = 1;
+        }
+        if (infers) {
+            r->kind = REQUEST_INFER;
+            r->infer = (struct request_infer){.kind = SHOAL_KIND_GENERATE,
+                                              .inputs = i == 5 ? &inputs[1] : inputs,
+                                              .n_inputs = 1,
+                                              .query = i == 6 ? "other" : NULL};
+        }
+        r->dry = true;
+        r->way.pass_on = on_pass;
+        recorder_init(&rec);
+        struct sink_ops ops = *rec.sink.ops;
+        ops.done = on_any_rule;
+        rec.sink.ops = &ops;
+        n_dry = 0;
+        rule_seen = -2;
+        assert_true(routing_take(&site.owner, r, &rec.sink));
+        assert_int_equal(n_dry, 1);
+        assert_int_equal(rule_seen, i == 0 || i == 1 || i == 4 ? 0 : -1);
+    }
+}
+
 static void test_nobody_can(void **state)
 {
     struct node nodes[2] = {both[0], both[1]};
@@ -696,6 +749,7 @@ int main(void)
         TEST(test_what_a_route_changes),
         TEST(test_dry),
         TEST(test_a_rule),
+        TEST(test_what_a_rule_reads),
         TEST(test_nobody_can),
         TEST(test_a_flow),
         TEST(test_an_average),

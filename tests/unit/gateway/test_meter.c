@@ -3,12 +3,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include <cmocka.h>
 #undef fail /* a member of sink_ops */
 
 #include "gateway/call/meter.h"
 #include "host/admission.h"
 #include "host/quota.h"
+#include "support/front_walk.h"
 
 enum event { END, TOKEN, LOOSE, DONE, BROKE_OFF, RESULT, FAIL };
 
@@ -148,10 +153,40 @@ static void test_costs(void **state)
     }
 }
 
+static struct meter meter;
+static struct admission *unlimited;
+
+static struct sink *open_meter(struct sink *client)
+{
+    meter_init(&meter, client, unlimited, NULL, 10);
+    return &meter.front.sink;
+}
+
+static void end(void)
+{
+}
+
+static void test_it_changes_nothing(void **state)
+{
+    static const enum walk_kind kinds[] = {WALK_GENERATE, WALK_INFER, WALK_ASK};
+    struct err e;
+    (void)state;
+    assert_int_equal(admission_create(&unlimited, &(struct admission_opts){.quota = NULL}, &e), 0);
+    for (size_t i = 0; i < 3; i++)
+        walk(&(struct walk_opts){.kind = kinds[i],
+                                 .n_choices = kinds[i] == WALK_GENERATE ? 2 : 1,
+                                 .calls = true,
+                                 .replaces = true,
+                                 .open = open_meter,
+                                 .end = end});
+    admission_destroy(unlimited);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_it_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

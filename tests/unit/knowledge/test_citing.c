@@ -19,6 +19,7 @@
 #include "knowledge/citing.h"
 #include "store/chunk.h"
 #include "store/collections.h"
+#include "support/golden_trace.h"
 #include "wire/json_out.h"
 
 #define DIMS 26u
@@ -553,6 +554,117 @@ static void test_questions_that_fail(void **state)
     citing_fini(&x);
 }
 
+/* ---- everything that is said ---- */
+
+static const struct chunk house[] = {
+#define PASSAGE(h, t, p)                                                                           \
+    {                                                                                              \
+        .text = t, .text_bytes = sizeof(t) - 1, .heading = h, .heading_bytes = sizeof(h) - 1,      \
+        .ref = "", .page = p, .n_tokens = 20                                                       \
+    }
+    PASSAGE("Boiler", "The boiler holds 120 litres. It is heated to 60 degrees every night.", 3),
+    PASSAGE("Boiler", "Do not open the red valve while the boiler is hot. Steam may escape.", 4),
+    PASSAGE("Heat pump", "The heat pump was installed in 2021 by Miller Ltd. Its noise is 45 dB.",
+            0),
+    PASSAGE("", "Filters: the filter of the pump is changed every six months; order part F-17.", 7),
+    PASSAGE("Garage", "The garage door is opened by remote. The code of the keypad is 4711.", 0),
+    PASSAGE("Cellar", "The fuse box is in the cellar, beside the stairs. The main switch is grey.",
+            9),
+    PASSAGE("Garden", "The pool is filled in May and emptied in October. It never freezes.", 0),
+    PASSAGE("Warranty", "The warranty of the heat pump lasts 5 years, that of the boiler 2 years.",
+            1),
+#undef PASSAGE
+};
+
+static void open_house(void)
+{
+    const struct collection_settings settings = {.model = "embedder", .max_tokens = 100};
+    const struct collection_doc doc = {.name = "house.pdf", .title = "The house", .hash = 2};
+    float vectors[N(house)][DIMS];
+    struct collection *c;
+    assert_int_equal(collections_make(site.collections, "house", &settings, NULL), 0);
+    for (size_t i = 0; i < N(house); i++)
+        make_vector(vectors[i], house[i].text, house[i].text_bytes);
+    assert_int_equal(collections_hold(site.collections, "house", &c, NULL), 0);
+    assert_int_equal(collection_put(c, &doc, house, N(house), vectors[0], DIMS, "v1", 0, NULL), 0);
+    collections_release(site.collections, c);
+}
+
+/* A line with numbers of two digits behind the point: the others may differ. */
+static void trace_json(const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        char *end;
+        const bool number = (*p >= '0' && *p <= '9') || (*p == '-' && p[1] >= '0' && p[1] <= '9');
+        if (p > text && p[-1] == ':' && number) {
+            const double x = strtod(p, &end);
+            trace("%.2f", x);
+            p = end - 1;
+        } else
+            trace("%c", *p);
+    }
+    trace("\n");
+}
+
+static void test_everything_that_is_said(void **state)
+{
+    static const struct {
+        const char *query, *answers[4];
+    } rows[] = {
+        {"how many litres does the boiler hold?",
+         {"The boiler holds 120 litres [1].", "It holds 200 litres [1].",
+          "It holds 120 litres [99]. It is blue.", "120"}},
+        {"when is the pool filled?",
+         {"The pool is filled in May [7].", "In June.", "I do not know.", "May [7, 8]"}},
+        {"how long is the warranty of the heat pump?",
+         {"The warranty of the heat pump lasts 5 years.", "It lasts 2 years [8].", "Five years",
+          ""}},
+        {"who installed the heat pump?", {"Miller Ltd did, in 2021 [3].", "Smith did [3].", NULL}},
+        {"may I open the red valve?",
+         {"Do not open the red valve while the boiler is hot [2].",
+          "Open the red valve while the boiler is hot [2].", NULL}},
+        {"where is the fuse box?",
+         {"In the cellar, beside the stairs. The switch is grey [6].", NULL}},
+        {"what is the code of the keypad?",
+         {"The code is 4711 [5].", "The code is 4712 [5].", NULL}},
+        {"does the pool freeze?", {"It never freezes [7].", "It freezes [7].", NULL}},
+        {"how often is the filter changed?", {"Every six months, part F-17 [4].", NULL}},
+        {"how loud is it?", {"45 dB", NULL}},
+        {"who is the president?", {"Miller Ltd.", NULL}},
+        {"boiler", {NULL}},
+    };
+    struct buf b;
+    (void)state;
+    open_house();
+    golden_begin();
+    buf_init(&b, 1 << 18);
+    for (size_t i = 0; i < N(rows); i++)
+        for (int k = -1; k < 4 && (k < 0 || rows[i].answers[k]); k++) {
+            struct citing x = {.explain = k < 0, .model = "answerer", .max_tokens = 50};
+            memset(&ended, 0, sizeof(ended));
+            model.answer = k < 0 ? NULL : rows[i].answers[k];
+            x.quoting.retrieval = question(rows[i].query);
+            x.quoting.retrieval.collection = "house";
+            x.quoting.retrieval.n_results = 4;
+            x.n_given = 3;
+            x.write = k >= 0;
+            x.done = on_cited;
+            citing_run(&x);
+            wait_for_it();
+            assert_false(ended.failed);
+            trace("== %s / %s\n", rows[i].query, k < 0 ? "-" : rows[i].answers[k]);
+            buf_clear(&b);
+            struct json_out j = json_out_make(&b);
+            json_out_object(&j);
+            citing_json(&j, &x);
+            json_out_object_end(&j);
+            trace_json(buf_str(&b));
+            citing_fini(&x);
+        }
+    buf_fini(&b);
+    golden_end("citing");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_site, close_site)
@@ -565,6 +677,7 @@ int main(void)
         TEST(test_quotes),
         TEST(test_a_prompt_that_is_too_long),
         TEST(test_questions_that_fail),
+        TEST(test_everything_that_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void say(const char *client, const char *id, const struct chat_message *m
     assert_true(stage->ops->run(stage, &site.owner, r, &out->sink));
     while (out->n_closed == 0)
         assert_true(executor_queue_run(&site.executor));
-    assert_int_equal(site.owner.n_jobs, 0);
+    assert_true(site.owner.n_jobs == 0 || site.owner.dispatch); /* a note may be written */
     assert_null(out->sink.job);
     recorder_fini(out);
 }
@@ -380,6 +380,212 @@ static void test_places(void **state)
     assert_int_equal(sessions_open(&site.sessions, &o, &e), 0); /* connects on first use */
 }
 
+/* ---- notes of what is dropped ---- */
+
+/* The model that writes notes. */
+static struct {
+    char told[4096];           /* the last text to condense */
+    uint32_t n_infer, n_asked; /* requests of each kind */
+    const char *note;          /* "": it writes nothing */
+    bool generates, broken;    /* generates: it does not summarize */
+} notes;
+
+static void write_infer_note(struct request *r, struct sink *s)
+{
+    struct shoal_result one = {
+        .kind = SHOAL_KIND_SUMMARIZE, .text = notes.note, .text_bytes = strlen(notes.note)};
+    const struct sink_result e = {.result = &one, .last = true};
+    const struct sink_start start = {.model = "sum", .version = ""};
+    struct failure f;
+    notes.n_infer++;
+    assert_int_equal(r->infer.kind, SHOAL_KIND_SUMMARIZE);
+    assert_int_equal(r->infer.n_inputs, 1);
+    assert_int_equal(r->infer.max_sentences, 6);
+    assert_int_equal(r->infer.max_tokens, 200);
+    assert_int_equal(r->input_bytes, r->infer.inputs[0].text_bytes);
+    snprintf(notes.told, sizeof(notes.told), "%.*s", (int)r->infer.inputs[0].text_bytes,
+             r->infer.inputs[0].text);
+    if (notes.generates || notes.broken) {
+        failure_set(&f, notes.broken ? FAILURE_BUSY : FAILURE_INVALID,
+                    notes.broken ? SHOAL_EBUSY : SHOAL_EINVAL, NULL, "no", "it does not");
+        (s->ops->fail)(s, &f);
+    } else {
+        s->ops->start(s, &start);
+        s->ops->result(s, &e);
+    }
+}
+
+static void write_asked_note(struct request *r, struct sink *s)
+{
+    const struct request_generate *g = &r->generate;
+    const struct sink_start start = {.model = "sum", .version = ""};
+    const struct sink_token t = {.text = notes.note, .text_bytes = strlen(notes.note), .token = 1};
+    const struct sink_done done = {.finish = SHOAL_FINISH_STOP, .last = true};
+    notes.n_asked++;
+    assert_int_equal(g->chat.n_messages, 2);
+    assert_string_equal(g->chat.messages[0].role, "system");
+    assert_non_null(strstr(g->chat.messages[0].content, "short note"));
+    assert_string_equal(g->chat.messages[1].role, "user");
+    assert_int_equal(strncmp(g->chat.messages[1].content, notes.told, strlen(notes.told)), 0);
+    assert_int_equal(g->max_tokens, 200);
+    assert_int_equal(g->n, 1);
+    assert_int_equal(g->n_prompts, 1);
+    assert_true(r->truncates && r->no_cache);
+    s->ops->start(s, &start);
+    s->ops->token(s, &t);
+    s->ops->done(s, &done);
+}
+
+static bool take_note(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
+{
+    (void)d;
+    assert_string_equal(r->model, "sum");
+    assert_string_equal(r->client.name, "c");
+    assert_int_equal(r->priority, -100); /* nobody waits for it */
+    if (r->kind == REQUEST_INFER)
+        write_infer_note(r, s);
+    else
+        write_asked_note(r, s);
+    s->ops->closed(s);
+    flow_give_request(o, r);
+    return true;
+}
+
+static void open_with_notes(uint32_t history_tokens)
+{
+    static const struct dispatch_ops ops = {.run = take_note};
+    static struct dispatch dispatch = {&ops};
+    char full[128], keys[128];
+    struct err e = {0};
+    memset(&notes, 0, sizeof(notes));
+    notes.note = "Ann likes tea.";
+    snprintf(full, sizeof(full), "sqlite:%s/s.db", dir);
+    snprintf(keys, sizeof(keys), "%s/keys", dir);
+    const struct sessions_opts o = {.place = full,
+                                    .key_file = keys,
+                                    .ttl_s = 3600,
+                                    .summary = "sum",
+                                    .history_tokens = history_tokens};
+    assert_int_equal(sessions_open(&site.sessions, &o, &e), 0);
+    site.owner.dispatch = &dispatch;
+}
+
+/* A turn, and the note that it may cause. */
+static void say_and_note(const char *text, const char *answer)
+{
+    say_text("c", "a", text, answer);
+    while (site.owner.n_jobs > 0)
+        assert_true(executor_queue_run(&site.executor));
+}
+
+/* Turns until the first note was wanted. */
+static uint32_t say_until_noted(void)
+{
+    uint32_t n = 0;
+    while (notes.n_infer == 0 && n < 20) {
+        char text[64];
+        snprintf(text, sizeof(text), "one two three four five %u", n++);
+        say_and_note(text, "six seven eight");
+    }
+    assert_in_range(n, 2, 10);
+    return n;
+}
+
+static void test_what_is_dropped_becomes_a_note(void **state)
+{
+    (void)state;
+    trace("== %s\n", __func__);
+    for (int generates = 0; generates < 2; generates++) {
+        open_with_notes(60);
+        notes.generates = generates;
+        say_until_noted();
+        assert_int_equal(notes.n_asked, generates);
+        assert_int_equal(strncmp(notes.told, "User: one two three four five 0\nAssistant: six", 46),
+                         0);
+        notes.note = "Bob came.";
+        uint32_t before = notes.n_infer;
+        say_and_note("and now", "fine");
+        assert_int_equal(strncmp(model.seen,
+                                 "system:What was said earlier in this conversation: "
+                                 "Ann likes tea.|user:one",
+                                 74),
+                         0);
+        assert_null(strstr(model.seen, "five 0")); /* it is in the note */
+        assert_int_equal(notes.n_infer, before);   /* half was left: not after every turn */
+        for (int i = 0; i < 10 && notes.n_infer == before; i++)
+            say_and_note("one two three four five", "six");
+        assert_int_equal(notes.n_infer, before + 1);
+        /* the next note is of the first one and what followed */
+        assert_int_equal(strncmp(notes.told, "Ann likes tea.\nUser: one", 24), 0);
+        say_and_note("and now", "fine");
+        assert_non_null(strstr(model.seen, "conversation: Bob came.|user:"));
+        struct err e;
+        assert_int_equal(sessions_forget(site.sessions, "c", "a", &e), 0);
+        sessions_close(site.sessions);
+        site.sessions = NULL;
+    }
+}
+
+/* Without a note messages stay, up to four times as many; the conversation goes on. */
+static void test_a_note_that_is_not_written(void **state)
+{
+    size_t longest = 0;
+    (void)state;
+    trace_on = false; /* too many turns to read */
+    for (int broken = 0; broken < 2; broken++) {
+        open_with_notes(60);
+        notes.broken = broken;
+        notes.note = ""; /* it answers, but writes nothing */
+        for (int i = 0; i < 40; i++) {
+            struct buf b;
+            struct err e;
+            say_and_note("one two three four five", "six seven eight");
+            buf_init(&b, 1 << 16);
+            assert_int_equal(sessions_show(site.sessions, "c", "a", &b, &e), 0);
+            longest = b.len > longest ? b.len : longest;
+            assert_null(strstr(buf_str(&b), "note"));
+            buf_fini(&b);
+        }
+        assert_true(notes.n_infer > 10); /* after each turn it is tried again */
+        assert_int_equal(notes.n_asked, 0);
+        assert_null(strstr(model.seen, "earlier"));
+        assert_in_range(longest, 400, 4000);
+        struct err e;
+        assert_int_equal(sessions_forget(site.sessions, "c", "a", &e), 0);
+        sessions_close(site.sessions);
+        site.sessions = NULL;
+    }
+    trace_on = true;
+}
+
+/* Without settings the store and its key are in the state folder; without one, that is said. */
+static void test_the_usual_place(void **state)
+{
+    const struct sessions_opts none = {.ttl_s = 60, .history_tokens = 100};
+    char file[128];
+    struct err e;
+    (void)state;
+    trace("== %s\n", __func__);
+    setenv("STATE_DIRECTORY", dir, 1);
+    assert_int_equal(sessions_open(&site.sessions, &none, &e), 0);
+    say_text("c", "a", "hi", "ho");
+    snprintf(file, sizeof(file), "%s/sessions.db", dir);
+    assert_int_equal(access(file, R_OK), 0);
+    snprintf(file, sizeof(file), "%s/sessions.key", dir);
+    assert_int_equal(access(file, R_OK), 0);
+    sessions_close(site.sessions);
+    unsetenv("STATE_DIRECTORY");
+    unsetenv("XDG_STATE_HOME");
+    unsetenv("HOME");
+    for (int i = 0; i < 3; i++) { /* one of the two is not enough */
+        const struct sessions_opts o = {.place = i == 1 ? "sqlite:/tmp/x" : NULL,
+                                        .key_file = i == 2 ? "/tmp/x" : NULL};
+        assert_int_equal(sessions_open(&site.sessions, &o, &e), SHOAL_EINVAL);
+        assert_non_null(strstr(e.msg, "set sessions.store and sessions.key_file"));
+        assert_null(site.sessions);
+    }
+}
+
 static void the_whole_trace(void **state)
 {
     (void)state;
@@ -399,6 +605,9 @@ int main(void)
         TEST(test_old_messages_are_dropped),
         TEST(test_the_store_may_be_away),
         TEST(test_places),
+        TEST(test_what_is_dropped_becomes_a_note),
+        TEST(test_a_note_that_is_not_written),
+        TEST(test_the_usual_place),
     };
     golden_begin();
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);

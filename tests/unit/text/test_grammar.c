@@ -424,6 +424,39 @@ static void test_schema_combinations(void **state)
         {SCHEMA,
          "{\"oneOf\":[{\"enum\":[\"a\",\"xb\"]},{\"type\":\"string\",\"pattern\":\"x\"}]}",
          {{'y', "\"a\""}, {'n', "\"xb\""}, {'y', "\"cx\""}, {'n', "\"c\""}}},
+        /* found by test_schema_model.c: no named property may come, */
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"}},\"maxProperties\":0}",
+         {{'y', "{}"}, {'n', "{\"a\""}}},
+        /* a condition on a name that the schema does not name, */
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{},\"dependentRequired\":{\"a\":[\"b\"]}}",
+         {{'y', "{}"}, {'y', "{\"a\":1,\"b\":1}"}, {'n', "{\"a\":1}"}}},
+        /* which the other branch may have, too, */
+        {SCHEMA,
+         "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"a\"]},"
+         "{\"type\":\"object\",\"properties\":{}}]}",
+         {{'y', "{}"}, {'n', "{\"a\":1}"}}},
+        /* multiples that are forbidden, */
+        {SCHEMA,
+         "{\"type\":\"integer\",\"multipleOf\":2,\"minimum\":0,\"not\":{\"enum\":[2]}}",
+         {{'y', "0"}, {'y', "4"}, {'n', "2,"}}},
+        /* an item that must be there, and values of another type, */
+        {SCHEMA,
+         "{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"uniqueItems\":true,\"contains\":"
+         "{\"const\":\"a\"}}",
+         {{'n', "[]"}, {'y', "[\"a\"]"}}},
+        {SCHEMA,
+         "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,\"a\"],\"type\":"
+         "\"integer\"}}",
+         {{'y', "[1]"}, {'n', "[\"a\""}}},
+        /* and values with too few or other parts */
+        {SCHEMA,
+         "{\"enum\":[{\"a\":1},{},[],[1],2],\"minProperties\":1,\"maxItems\":0}",
+         {{'y', "{\"a\":1}"}, {'n', "{}"}, {'y', "[]"}, {'n', "[1"}, {'y', "2"}}},
+        {SCHEMA,
+         "{\"enum\":[{\"a\":1},{\"b\":1}],\"required\":[\"b\"]}",
+         {{'n', "{\"a\""}, {'y', "{\"b\":1}"}}},
         /* not with a type */
         {SCHEMA,
          "{\"not\":{\"type\":[\"null\",\"object\",\"array\"]}}",

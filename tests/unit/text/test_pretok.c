@@ -2,12 +2,14 @@
  * UTF-8 streams. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/file/file_read.h"
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "support/watchdog.h"
@@ -84,6 +86,50 @@ static void test_words_of_known_pre_tokenizers(void **state)
         tok_pretok_destroy(pt);
     }
     buf_fini(&b);
+}
+
+/* Every name with its traits and words; tests/data/tokenizers/pretok.txt holds what is expected,
+ * SHOAL_GOLDEN=1 writes that of now. */
+static void test_all_names(void **state)
+{
+    static const char path[] = SHOAL_TEST_DATA "/tokenizers/pretok.txt";
+    static const char text[] = "I'm WE'LL 1234567 $12.50 a--b c_d HelloWorld's ABCdef x=1\t\ty"
+                               " \xe4\xb8\x80\xe4\xb8\x81 \xe0\xa4\xb9\xe0\xa4\xbf"
+                               " \xc3\xa9t\xc3\xa9 a/b//\r\n\n  z 9x";
+    struct buf out, words, want;
+    struct err e = {0};
+    (void)state;
+    buf_init(&out, 1 << 18);
+    buf_init(&words, 10000);
+    for (size_t i = 0; tok_pretok_name(i); i++) {
+        struct tok_pretok *pt;
+        assert_int_equal(tok_pretok_create(&pt, tok_pretok_name(i), TOK_PRETOK_FAST, &e), 0);
+        buf_printf(&out, "%s %x ", tok_pretok_name(i), tok_pretok_traits(pt));
+        for (const char *p = split(&words, pt, text, strlen(text)); *p; p++)
+            if (*p == '\n' || *p == '\r' || *p == '\t')
+                buf_puts(&out, *p == '\n' ? "\\n" : *p == '\r' ? "\\r" : "\\t");
+            else
+                buf_putc(&out, *p);
+        buf_putc(&out, '\n');
+        tok_pretok_destroy(pt);
+    }
+    if (getenv("SHOAL_GOLDEN")) {
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        assert_int_equal(fwrite(out.data, 1, out.len, f), out.len);
+        fclose(f);
+    }
+    buf_init(&want, 1 << 18);
+    assert_int_equal(file_read(path, &want, &e), 0);
+    size_t line = 0;
+    for (size_t i = 0; i < want.len && i < out.len && want.data[i] == out.data[i]; i++)
+        line = want.data[i] == '\n' ? i + 1 : line;
+    if (strcmp(buf_str(&want), buf_str(&out)) != 0)
+        print_error("was %.200s\nis  %.200s\n", buf_str(&want) + line, buf_str(&out) + line);
+    assert_true(strcmp(buf_str(&want), buf_str(&out)) == 0);
+    buf_fini(&want);
+    buf_fini(&words);
+    buf_fini(&out);
 }
 
 static void test_unknown_name(void **state)
@@ -302,6 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_of_known_pre_tokenizers),
+        cmocka_unit_test(test_all_names),
         cmocka_unit_test(test_unknown_name),
         cmocka_unit_test(test_scanners_equal_their_expressions),
         cmocka_unit_test(test_no_text_is_slow),
