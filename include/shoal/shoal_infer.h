@@ -87,6 +87,7 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     float volume;           /* SPEAK: at most 4; 0: 1 */
     uint64_t part; /* SPEAK: 1 to SHOAL_SPEAK_PARTS: only this part of the sound; 0: all.  The
                       parts, one after the other, are the whole; late ones may be empty */
+    uint64_t words; /* TRANSCRIBE: 1: also when each word was said, as spans labelled "word" */
 };
 /* The first parts are short: they can be heard while the others are computed. */
 #define SHOAL_SPEAK_PARTS 4u
@@ -116,7 +117,8 @@ struct shoal_result {
     const struct shoal_label *labels; /* all of the set, best first */
     uint32_t n_labels;
     /* TAG, SUMMARIZE (the sentences that were taken, in their order), TRANSCRIBE (parts of the
-     * text, one for each pair of values; none: the model does not divide it) */
+     * text, one for each pair of values; none: the model does not divide it; then, if asked for,
+     * its words, labelled "word") */
     const struct shoal_span *spans;
     uint32_t n_spans;
     /* EMBED */

@@ -3,6 +3,7 @@
  *
  * A phase is a product over all tokens, attention of some heads, or a small per-token step.  With
  * few tokens the small steps are the finish of the phase before. */
+#include <string.h>
 
 #include "model/t5_int.h"
 
@@ -266,6 +267,28 @@ static void source_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint
         attend_source(t, &t->units[i], member);
 }
 
+/* Keeps where a head looked, if it is an aligned one.  The kernels leave the weights of the keys in
+ * their scratch, with Q8 times the scales of the values. */
+static void keep_looks(struct t5 *t, const struct t5_row *r, const struct kern_attn *job,
+                       uint32_t layer, uint32_t head)
+{
+    uint32_t at = 0;
+    while (at < t->n_aligned &&
+           (t->aligned[at].layer != layer - t->c.n_enc || t->aligned[at].head != head))
+        at++;
+    if (at == t->n_aligned)
+        return;
+    float *to = r->looks + (size_t)at * r->n_source;
+    memcpy(to, job->scratch, r->n_source * sizeof(*to));
+    for (uint32_t i = 0; t->kv_kind == KERN_KV_Q8 && i < r->n_source; i++) {
+        const uint8_t *page = job->kv + job->pages[i / KERN_PAGE] * job->page_stride;
+        const float *scales =
+            (const float *)(const void *)(page + (size_t)2 * KERN_PAGE * job->head_dim);
+        const float scale = scales[KERN_PAGE + i % KERN_PAGE];
+        to[i] = scale > 0 ? to[i] / scale : 0;
+    }
+}
+
 /* One head of one row: attends to the row's own tokens, the newest of which it stores first, or to
  * its source. */
 static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t member)
@@ -299,6 +322,8 @@ static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t membe
                                   .pages = cross ? r->source_pages : r->pages,
                                   .scratch = t->attn_scratch[member]};
     t->k->attend(&job, 0, 1);
+    if (cross && r->looks)
+        keep_looks(t, r, &job, layer, head);
 }
 
 static void row_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
@@ -552,8 +577,14 @@ void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n)
         add_product(&g, i, PRODUCT_CROSS_OUT, STEP_CROSS);
         add_ffn(&g, i);
     }
-    add_product(&g, 0, PRODUCT_OUTPUT, STEP_NONE);
+    if (!rows[0].looks)
+        add_product(&g, 0, PRODUCT_OUTPUT, STEP_NONE);
     run(&g);
+}
+
+uint32_t t5_n_aligned(const struct t5 *t)
+{
+    return t->n_aligned;
 }
 
 const float *t5_logits(const struct t5 *t, uint32_t i)
