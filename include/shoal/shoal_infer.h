@@ -152,8 +152,8 @@ SHOAL_API const struct shoal_result *shoal_task_result(const struct shoal_task *
 /* Label set i of a kind (CLASSIFY, TAG), the default first; NULL after the last. */
 SHOAL_API const char *shoal_label_set(const struct shoal_engine *engine, enum shoal_kind kind,
                                       uint32_t i);
-/* Label i of a set (NULL: the default), SCORE: name of output i, SPEAK: name of voice i; NULL after
- * the last. */
+/* Label i of a set (NULL: the default), SCORE: name of output i, SPEAK: name of voice i, TRANSCRIBE:
+ * language i, as "en"; NULL after the last. */
 SHOAL_API const char *shoal_label(const struct shoal_engine *engine, enum shoal_kind kind,
                                   const char *set, uint32_t i);
 /* SCORE: name of value i of a row, NULL if it has none.  A row has info.dim values; 0: any number.

@@ -107,6 +107,7 @@ int hearing_window(struct request *r, const int16_t *samples, uint32_t n, const 
     r->infer = (struct request_infer){.kind = SHOAL_KIND_TRANSCRIBE,
                                       .inputs = in,
                                       .n_inputs = 1,
+                                      .labels = r->infer.labels,
                                       .prompt = phrases ? request_copy(r, phrases, strlen(phrases))
                                                         : NULL};
     return request_rc(r);

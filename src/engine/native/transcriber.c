@@ -691,6 +691,17 @@ static void info(const void *self, struct shoal_engine_info *out)
     out->from_cache = t5_from_cache(h->t5);
 }
 
+/* Languages that it hears. */
+static const char *language(const void *self, enum shoal_kind kind, const char *set, uint32_t i)
+{
+    const struct whisper_rules *r = ((const struct recognizer *)self)->rules;
+    (void)kind;
+    (void)set;
+    if (r && r->n_languages)
+        return i < r->n_languages ? r->name[i] : NULL;
+    return i == 0 ? "en" : NULL;
+}
+
 static void close_(void *self)
 {
     struct recognizer *h = self;
@@ -713,6 +724,7 @@ static const struct specialist_ops ops = {
     .prepare = prepare,
     .run = run,
     .drop = drop,
+    .label = language,
     .info = info,
     .close = close_,
 };
