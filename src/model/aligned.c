@@ -1,9 +1,8 @@
 /* aligned.c - see aligned.h; tools/make_word_refs.py compares the table with OpenAI's. */
 #include "model/aligned.h"
 
+#include <stddef.h>
 #include <string.h>
-
-#include "model/t5.h"
 
 #define ENGLISH_VOCAB 51864u
 #define THIRD_VOCAB 51866u /* of large-v3 and what was made of it */
@@ -87,29 +86,30 @@ static const struct known known[] = {
      23},
 };
 
-static const struct known *find(const struct t5_config *c)
+static const struct known *find(uint32_t n_dec, uint32_t n_heads, uint32_t n_vocab)
 {
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         const struct known *k = &known[i];
-        if (k->n_dec == c->n_dec && k->n_heads == c->n_heads &&
-            (k->n_vocab == 0 || k->n_vocab == c->n_vocab))
+        if (k->n_dec == n_dec && k->n_heads == n_heads &&
+            (k->n_vocab == 0 || k->n_vocab == n_vocab))
             return k;
     }
     return NULL;
 }
 
-uint32_t aligned_heads(struct aligned_head out[ALIGNED_MOST], const struct t5_config *c)
+uint32_t aligned_heads(struct aligned_head out[ALIGNED_MOST], const char *arch, uint32_t n_dec,
+                       uint32_t n_heads, uint32_t n_vocab)
 {
-    const struct known *k = strcmp(c->arch, "whisper") == 0 ? find(c) : NULL;
+    const struct known *k = strcmp(arch, "whisper") == 0 ? find(n_dec, n_heads, n_vocab) : NULL;
     if (k) {
         memcpy(out, k->heads, k->n * sizeof(*out));
         return k->n;
     }
-    const uint32_t all = (c->n_dec - c->n_dec / 2) * c->n_heads;
+    const uint32_t all = (n_dec - n_dec / 2) * n_heads;
     const uint32_t n = all < ALIGNED_MOST ? all : ALIGNED_MOST;
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t at = c->n_dec * c->n_heads - n + i;
-        out[i] = (struct aligned_head){(uint16_t)(at / c->n_heads), (uint16_t)(at % c->n_heads)};
+        const uint32_t at = n_dec * n_heads - n + i;
+        out[i] = (struct aligned_head){(uint16_t)(at / n_heads), (uint16_t)(at % n_heads)};
     }
     return n;
 }

@@ -7,8 +7,6 @@
 
 #include <stdint.h>
 
-struct t5_config;
-
 #define ALIGNED_MOST 32u
 
 struct aligned_head {
@@ -17,6 +15,7 @@ struct aligned_head {
 
 /* The heads, by layer; at least one.  Those that OpenAI has found for its models, known by their
  * shape; of others the last ones of the upper half of the layers. */
-uint32_t aligned_heads(struct aligned_head out[ALIGNED_MOST], const struct t5_config *c);
+uint32_t aligned_heads(struct aligned_head out[ALIGNED_MOST], const char *arch, uint32_t n_dec,
+                       uint32_t n_heads, uint32_t n_vocab);
 
 #endif

@@ -291,10 +291,9 @@ static void keep_looks(struct t5 *t, const struct t5_row *r, const struct kern_a
 
 /* One head of one row: attends to the row's own tokens, the newest of which it stores first, or to
  * its source. */
-static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t member)
+static void attend_row(struct t5 *t, uint32_t arg, uint32_t row, uint32_t head, uint32_t member)
 {
     const uint32_t layer = layer_of(arg), hd = t->c.head_dim;
-    const uint32_t row = unit / t->c.n_heads, head = unit % t->c.n_heads;
     const bool cross = product_of(arg) == PRODUCT_CROSS_Q;
     const struct t5_row *r = &t->rows[row];
     float *q = t->qkv + (size_t)row * (cross ? 1 : 3) * t->inner + (size_t)head * hd;
@@ -326,20 +325,35 @@ static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t membe
         keep_looks(t, r, &job, layer, head);
 }
 
+/* A unit is a head of a row; of chained rows a head of all, in their order: each needs what those
+ * before it store. */
+static void attend_unit(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t member)
+{
+    if (!t->chained)
+        attend_row(t, arg, unit / t->c.n_heads, unit % t->c.n_heads, member);
+    for (uint32_t row = 0; t->chained && row < t->n_tokens; row++)
+        attend_row(t, arg, row, unit, member);
+}
+
+static uint32_t n_row_units(const struct t5 *t)
+{
+    return t->chained ? t->c.n_heads : t->n_tokens * t->c.n_heads;
+}
+
 static void row_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct t5 *t = ctx;
-    const uint32_t units = t->n_tokens * t->c.n_heads, end = part(units, c + 1, p->n_chunks);
+    const uint32_t units = n_row_units(t), end = part(units, c + 1, p->n_chunks);
     for (uint32_t i = part(units, c, p->n_chunks); i < end; i++)
-        attend_row(t, p->arg, i, member);
+        attend_unit(t, p->arg, i, member);
 }
 
 /* Few rows and few keys: done by the member that completed the products. */
 static void row_finish(void *ctx, const struct crew_phase *p, uint32_t member)
 {
     struct t5 *t = ctx;
-    for (uint32_t i = 0; i < t->n_tokens * t->c.n_heads; i++)
-        attend_row(t, p->arg, i, member);
+    for (uint32_t i = 0; i < n_row_units(t); i++)
+        attend_unit(t, p->arg, i, member);
     step_finish(ctx, p, member);
 }
 
@@ -556,9 +570,11 @@ void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n)
     uint64_t own = 0, source = 0;
     t->rows = rows;
     t->n_tokens = n;
+    t->chained = false;
     if (n == 0)
         return;
     for (uint32_t i = 0; i < n; i++) {
+        t->chained |= i > 0 && rows[i].pages == rows[i - 1].pages;
         t->seq_of[i] = i;
         own += rows[i].pos + 1;
         source += rows[i].n_source;
@@ -570,10 +586,10 @@ void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n)
     add_step(&g, phase_arg(t->c.n_enc, PRODUCT_NONE, STEP_START));
     for (uint32_t i = t->c.n_enc; i < t->c.n_enc + t->c.n_dec; i++) {
         add_product(&g, i, PRODUCT_QKV, STEP_NONE);
-        add_attention(&g, i, PRODUCT_QKV, n * t->c.n_heads, small_own);
+        add_attention(&g, i, PRODUCT_QKV, n_row_units(t), small_own);
         add_product(&g, i, PRODUCT_ATTN_OUT, STEP_SELF);
         add_product(&g, i, PRODUCT_CROSS_Q, STEP_NONE);
-        add_attention(&g, i, PRODUCT_CROSS_Q, n * t->c.n_heads, small_source);
+        add_attention(&g, i, PRODUCT_CROSS_Q, n_row_units(t), small_source);
         add_product(&g, i, PRODUCT_CROSS_OUT, STEP_CROSS);
         add_ffn(&g, i);
     }

@@ -87,6 +87,7 @@ struct t5 {
     const uint32_t *sound_pages;
     const struct t5_row *rows;
     uint32_t n_tokens, n_units;
+    bool chained; /* some rows belong to the same target */
 
     struct aligned_head aligned[ALIGNED_MOST];
     uint32_t n_aligned;

@@ -29,7 +29,7 @@ struct listener {
     uint32_t n_heard_of;     /* samples that it hears */
     uint32_t cut;            /* the turn ends here, though more was said; 0: it does not */
     struct buf text;         /* of the last hearing */
-    char language[8]; /* of the text */
+    char language[8];        /* of the text */
     float confidence;
     uint32_t n_hearings, n_misses;
     bool started;          /* the client knows that somebody speaks */
@@ -224,8 +224,9 @@ static void hear(struct listener *l)
     if (l->cut && l->cut < l->n_heard_of)
         l->n_heard_of = l->cut;
     l->n_hearings++;
-    if (r && hearing_window(r, l->ear.sound, l->n_heard_of,
-                            l->ops->phrases ? l->ops->phrases(l->ctx) : NULL) == 0) {
+    if (r &&
+        hearing_window(r, l->ear.sound, l->n_heard_of,
+                       l->ops->phrases ? l->ops->phrases(l->ctx) : NULL, buf_str(&l->text)) == 0) {
         hearing_start(&l->hearing, l->owner, r, on_heard, l);
         return;
     }

@@ -22,6 +22,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 #define DEFAULT_MAX_JOBS 4u
+#define DRAFTED 12u           /* rows of a pass for tokens that are guessed */
 #define TOKENS_PER_SECOND 6.5 /* nobody speaks faster; what is above is invented */
 #define LEAST_TOKENS 8u
 #define SILENCE 8 /* peak of the samples: the noise of a digital recording of nothing */
@@ -63,7 +64,7 @@ struct recognizer {
     float *sound; /* [most samples] */
     uint32_t pages_promised;
     struct job **active; /* [max_jobs] */
-    struct t5_row *rows; /* [max_jobs] */
+    struct t5_row *rows; /* [max_jobs + DRAFTED] */
     uint32_t n_active;
 };
 
@@ -82,7 +83,9 @@ struct input {              /* of a job */
     bool helped; /* a word of a phrase was begun at helped_at tokens, and is not complete */
     uint32_t helped_at, plain_until; /* plain_until: before so many tokens no phrase begins */
     double helped_logprob;
-    double *spans; /* of speech: start and end, in seconds */
+    struct tok_ids draft;       /* the text may begin so: several of its tokens are tried at once */
+    uint32_t first_row, n_rows; /* in the present pass */
+    double *spans;              /* of speech: start and end, in seconds */
     struct buf text;
     /* Whisper */
     uint32_t language; /* UINT32_MAX: to be heard */
@@ -200,12 +203,15 @@ static int prepare(const void *self, struct job *j, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     j->input = in;
     buf_init(&in->text, MAX_TEXT_BYTES);
+    tok_ids_init(&in->draft, MAX_TEXT_BYTES);
     int rc = check(h, &j->o, e);
     if (rc == 0)
         rc = check_language(h, j, e);
     in->n = is_silent(j->o.samples, j->o.n_samples) ? 0 : j->o.n_samples;
     if (rc == 0 && in->n > 0 && h->vad && !j->o.raw)
         rc = find_speech(h, j, e);
+    if (rc == 0 && in->n > 0 && !h->rules && j->o.document) /* Whisper's texts have times in them */
+        rc = tokenizer_encode(h->tokenizer, &in->draft, j->o.document, j->o.document_bytes, 0, e);
     if (rc == 0 && in->n > 0 && j->o.prompt && j->o.prompt[0])
         rc = phrases_create(&in->phrases, h->tokenizer, j->o.prompt, strlen(j->o.prompt), e);
     if (rc < 0)
@@ -240,6 +246,7 @@ static void drop(struct job *j)
     if (!in)
         return;
     buf_fini(&in->text);
+    tok_ids_fini(&in->draft);
     mem_free(in->source_pages);
     phrases_destroy(in->phrases);
     mem_free(in->spans);
@@ -629,27 +636,66 @@ static bool take_token(struct recognizer *h, struct input *in, const float *logi
     return !in->repeats && in->n_tokens < in->max_tokens;
 }
 
-/* One token of every task. */
+/* How many tokens of the draft may be tried behind those that are written. */
+static uint32_t drafted(const struct recognizer *h, const struct input *in)
+{
+    const uint32_t at = in->n_tokens, each = DRAFTED / h->n_active;
+    if (in->draft.n <= at || at + 1 >= in->max_tokens ||
+        memcmp(in->tokens + 1, in->draft.ids, at * sizeof(*in->tokens)) != 0)
+        return 0;
+    uint32_t n = (uint32_t)in->draft.n - at;
+    n = n < in->max_tokens - at - 1 ? n : in->max_tokens - at - 1;
+    return n < each ? n : each;
+}
+
+/* The rows of a task: its last token, and tokens of the draft behind it. */
+static uint32_t add_rows(struct recognizer *h, struct input *in, uint32_t at)
+{
+    in->first_row = at;
+    in->n_rows = 1 + drafted(h, in);
+    for (uint32_t k = 0; k < in->n_rows; k++) {
+        const uint32_t pos = in->n_tokens + k;
+        if (pos / KERN_PAGE == in->n_pages)
+            in->pages[in->n_pages++] = kv_pages_take(h->pages);
+        h->rows[at + k] = (struct t5_row){.token = k ? in->draft.ids[pos - 1] : in->tokens[pos],
+                                          .pos = pos,
+                                          .pages = in->pages,
+                                          .source_pages = in->source_pages,
+                                          .n_source = in->n_frames};
+    }
+    return at + in->n_rows;
+}
+
+/* Takes the tokens of a task's rows, as long as they are those that were tried; false: its text is
+ * complete, or *code says why it fails. */
+static bool take_rows(struct recognizer *h, const struct job *j, int *code)
+{
+    struct input *in = j->input;
+    *code = task_gave_up(j->task, clock_ns());
+    for (uint32_t k = 0; *code == 0 && k < in->n_rows; k++) {
+        const float *logits = t5_logits(h->t5, in->first_row + k);
+        const uint32_t before = in->n_tokens;
+        if (!isfinite(logits[0]))
+            *code = SHOAL_ENOTFINITE;
+        else if (!take_token(h, in, logits))
+            return again(h, in);
+        else if (k + 1 < in->n_rows &&
+                 (in->n_tokens != before + 1 || in->tokens[in->n_tokens] != in->draft.ids[before]))
+            break;
+    }
+    return *code == 0;
+}
+
+/* One token of every task, or more where they were guessed. */
 static void step(struct recognizer *h)
 {
-    for (uint32_t i = 0; i < h->n_active; i++) {
-        struct input *in = h->active[i]->input;
-        if (in->n_tokens / KERN_PAGE == in->n_pages)
-            in->pages[in->n_pages++] = kv_pages_take(h->pages);
-        h->rows[i] = (struct t5_row){.token = in->tokens[in->n_tokens],
-                                     .pos = in->n_tokens,
-                                     .pages = in->pages,
-                                     .source_pages = in->source_pages,
-                                     .n_source = in->n_frames};
-    }
-    t5_decode(h->t5, h->rows, h->n_active);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < h->n_active; i++)
+        n = add_rows(h, h->active[i]->input, n);
+    t5_decode(h->t5, h->rows, n);
     for (uint32_t i = h->n_active; i-- > 0;) { /* backwards, since the last one fills a gap */
-        const float *logits = t5_logits(h->t5, i);
-        int code = task_gave_up(h->active[i]->task, clock_ns());
-        if (code == 0 && !isfinite(logits[0]))
-            code = SHOAL_ENOTFINITE;
-        struct input *in = h->active[i]->input;
-        if (code < 0 || (!take_token(h, in, logits) && !again(h, in)))
+        int code;
+        if (!take_rows(h, h->active[i], &code))
             end(h, i, code);
     }
 }
@@ -755,7 +801,7 @@ static int reserve(struct recognizer *h, struct err *e)
     h->ruled = h->rules ? mem_aligned(row_bytes) : NULL;
     h->sound = mem_aligned((t5_most_samples(h->t5) + 16) * sizeof(*h->sound));
     h->active = mem_zalloc_n(h->max_jobs, sizeof(*h->active));
-    h->rows = mem_zalloc_n(h->max_jobs, sizeof(*h->rows));
+    h->rows = mem_zalloc_n(h->max_jobs + DRAFTED, sizeof(*h->rows));
     if (!h->row || (h->rules && !h->ruled) || !h->sound || !h->active || !h->rows)
         return err_set(e, SHOAL_ENOMEM, "out of memory for %u tasks", h->max_jobs);
     return kv_pages_create(&h->pages, h->n_pages, KERN_PAGE, e);
@@ -777,7 +823,8 @@ static int load(struct recognizer *h, const char *path, struct crew *crew,
 {
     char dir[PATH_MAX];
     struct t5_sizes sizes;
-    struct t5_opts to = {.crew = crew, .n_ctx = o->n_ctx, .max_seqs = 1, .max_rows = h->max_jobs};
+    struct t5_opts to = {
+        .crew = crew, .n_ctx = o->n_ctx, .max_seqs = 1, .max_rows = h->max_jobs + DRAFTED};
     int rc = t5_engine_opts(&to, o, dir, e);
     if (rc == 0)
         rc = t5_measure(&sizes, h->file, &to, e);

@@ -72,7 +72,7 @@ static void add_head(float *out, const float *x, uint32_t width, uint32_t first,
         }
 }
 
-enum trace { TRACE_BOTH, TRACE_ROW, TRACE_FRAME };
+enum came { TRACE_BOTH, TRACE_ROW, TRACE_FRAME };
 
 /* The path from the first row and frame to the last ones that sees most; begin: its first frame in
  * each row.  cost: two columns of n + 1; trace: [(n + 1) * (width + 1)]. */
@@ -86,9 +86,9 @@ static void warp(uint32_t *begin, const float *x, uint32_t n, uint32_t width, do
         next[0] = INFINITY;
         for (uint32_t i = 1; i <= n; i++) {
             const float both = last[i - 1], row = next[i - 1], frame = last[i];
-            const enum trace t = both < row && both < frame  ? TRACE_BOTH
-                                 : row < both && row < frame ? TRACE_ROW
-                                                             : TRACE_FRAME;
+            const enum came t = both < row && both < frame  ? TRACE_BOTH
+                                : row < both && row < frame ? TRACE_ROW
+                                                            : TRACE_FRAME;
             const float c = t == TRACE_BOTH ? both : t == TRACE_ROW ? row : frame;
             next[i] = (float)((double)c - (double)x[(size_t)(i - 1) * width + f - 1] * share);
             trace[(size_t)i * (width + 1) + f] = (uint8_t)t;
@@ -98,7 +98,7 @@ static void warp(uint32_t *begin, const float *x, uint32_t n, uint32_t width, do
         next = swap;
     }
     for (uint32_t i = n, f = width; i > 0;) {
-        const enum trace t = f ? (enum trace)trace[(size_t)i * (width + 1) + f] : TRACE_ROW;
+        const enum came t = f ? (enum came)trace[(size_t)i * (width + 1) + f] : TRACE_ROW;
         begin[i - 1] = f ? f - 1 : 0;
         i -= t != TRACE_FRAME;
         f -= t != TRACE_ROW;

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "flow/failure.h"
-#include "gateway/api/live.h"
+#include "gateway/api/live_sound.h"
 #include "gateway/call/call.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_call.h"
@@ -22,8 +22,8 @@
 #define OUT_BYTES ((size_t)128 << 10) /* pending output at which we stop reading */
 
 struct session {
-    struct live live;  /* first */
-    struct call *call; /* the stream, held; NULL: its client is gone */
+    struct live_sound live; /* first */
+    struct call *call;      /* the stream, held; NULL: its client is gone */
     char model[128], language[8];
     bool home, has_first;
     bool stopped; /* the client sends no more */
@@ -32,7 +32,7 @@ struct session {
     struct failure failure; /* with failed */
     char param[64];         /* of the failure */
     struct buf text;
-    size_t used;            /* consumed bytes of the body */
+    size_t used; /* consumed bytes of the body */
     uint32_t turn;
     struct executor_task end;
 };

@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "gateway/api/live.h"
+#include "gateway/api/live_sound.h"
 #include "gateway/call/call.h"
 #include "gateway/call/guard.h"
 #include "gateway/realtime/realtime_answer.h"
@@ -16,7 +16,7 @@
 #define MAX_OUT_BYTES ((size_t)8 << 20)
 
 struct session {
-    struct live live; /* first */
+    struct live_sound live; /* first */
     char model[128], id[40];
     uint64_t n_events;
     bool beta;

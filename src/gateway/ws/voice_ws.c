@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "gateway/api/live.h"
+#include "gateway/api/live_sound.h"
 #include "gateway/call/call.h"
 #include "gateway/call/guard.h"
 #include "gateway/call/inner_call.h"
@@ -28,7 +28,7 @@ struct asking { /* a turn that is being answered */
 };
 
 struct session {
-    struct live live; /* first */
+    struct live_sound live; /* first */
     struct voice_ask ask;
     bool listens;
     bool wakes; /* each turn needs the wake word */

@@ -1,5 +1,5 @@
-/* live.c - see live.h. */
-#include "gateway/api/live.h"
+/* live_sound.c - see live_sound.h. */
+#include "gateway/api/live_sound.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 /* ---- the connection ---- */
 
-static bool charge(struct live *l, struct call *c)
+static bool charge(struct live_sound *l, struct call *c)
 {
     if (c->req->account && peers_take(c->req->account, SOUND_BYTES) != PEERS_OK) {
         call_refuse(c, GW_REFUSED_BUSY, 503, 1,
@@ -31,7 +31,7 @@ static bool charge(struct live *l, struct call *c)
     return true;
 }
 
-bool live_open(struct live *l, struct call *c, size_t max_message, size_t max_out)
+bool live_open(struct live_sound *l, struct call *c, size_t max_message, size_t max_out)
 {
     l->gl = c->gl;
     l->form = (struct pcm_form){.rate = EAR_RATE, .channels = 1, .width = 2};
@@ -53,7 +53,7 @@ bool live_open(struct live *l, struct call *c, size_t max_message, size_t max_ou
     return charge(l, c);
 }
 
-void live_fini(struct live *l)
+void live_fini(struct live_sound *l)
 {
     l->ws = NULL;
     live_forget(l);
@@ -67,7 +67,7 @@ void live_fini(struct live *l)
     mem_free(l->authorization);
 }
 
-bool live_accept(struct live *l, struct call *c, const struct ws_ops *ops, void *session,
+bool live_accept(struct live_sound *l, struct call *c, const struct ws_ops *ops, void *session,
                  size_t max_message)
 {
     l->ws = ws_accept(c->req, ops, session, max_message);
@@ -78,7 +78,7 @@ bool live_accept(struct live *l, struct call *c, const struct ws_ops *ops, void 
     return l->ws != NULL;
 }
 
-void live_send(struct live *l)
+void live_send(struct live_sound *l)
 {
     if (l->ws && l->out.rc == 0 && ws_queued(l->ws) < l->out.max)
         ws_send(l->ws, buf_str(&l->out), l->out.len);
@@ -86,7 +86,7 @@ void live_send(struct live *l)
         ws_close(l->ws, 1011);
 }
 
-void live_rest(struct live *l)
+void live_rest(struct live_sound *l)
 {
     if (!l->ws)
         return;
@@ -95,7 +95,7 @@ void live_rest(struct live *l)
         ws_close(l->ws, 1001);
 }
 
-void live_drain(struct live *l, bool busy)
+void live_drain(struct live_sound *l, bool busy)
 {
     l->draining = true;
     if (!busy)
@@ -104,7 +104,7 @@ void live_drain(struct live *l, bool busy)
 
 /* ---- sound ---- */
 
-int live_listen(struct live *l, const struct listener_ops *ops, struct err *e)
+int live_listen(struct live_sound *l, const struct listener_ops *ops, struct err *e)
 {
     int rc = l->pcm ? 0 : pcm_create(&l->pcm, &l->form, e);
     if (rc < 0 || l->listener)
@@ -113,7 +113,7 @@ int live_listen(struct live *l, const struct listener_ops *ops, struct err *e)
     return rc < 0 ? rc : 1;
 }
 
-int live_feed(struct live *l, const void *bytes, size_t n, struct err *e)
+int live_feed(struct live_sound *l, const void *bytes, size_t n, struct err *e)
 {
     buf_clear(&l->samples);
     int rc = pcm_feed(l->pcm, bytes, n, &l->samples, e);
@@ -131,7 +131,7 @@ int live_feed(struct live *l, const void *bytes, size_t n, struct err *e)
     return rc;
 }
 
-void live_forget(struct live *l)
+void live_forget(struct live_sound *l)
 {
     listener_destroy(l->listener);
     l->listener = NULL;
@@ -142,13 +142,13 @@ void live_forget(struct live *l)
 
 void live_room(void *session)
 {
-    struct live *l = session;
+    struct live_sound *l = session;
     if (l->paused && l->ws)
         ws_go_on(l->ws);
     l->paused = false;
 }
 
-struct request *live_request(struct live *l, const char *path, const char *recognizer)
+struct request *live_request(struct live_sound *l, const char *path, const char *recognizer)
 {
     struct request *r = flow_take_request(&l->gl->flow);
     if (!r)
@@ -164,7 +164,7 @@ struct request *live_request(struct live *l, const char *path, const char *recog
 
 const char *live_home_phrases(void *session)
 {
-    struct live *l = session;
+    struct live_sound *l = session;
     if (l->phrases.len == 0)
         voice_turn_phrases(&l->phrases, l->gl);
     return l->phrases.rc == 0 ? buf_str(&l->phrases) : NULL;
