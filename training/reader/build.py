@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import os
 import random
 
@@ -215,6 +216,18 @@ def generated(r, mode="train", site_kinds=None, n=4):
     return out
 
 
+ERRAND_VERBS = set("apply ask book buy cancel change check contact fill find fix get help locate make mail order pay pick post print put read renew rent replace report request research reserve return schedule search see send set sign sort start submit switch take transfer turn unfreeze update use verify write".split())
+
+
+def errand(row):
+    """What a request to somebody else asks for, as something to be reminded of; None: it is no request."""
+    text = re.sub(r"^(please |can you |could you |i need you to |i need to |i want to |i'd like to |would you |help me )+", "", row[0].lower().strip(" .!?"))
+    words = text.split()
+    if not 3 <= len(words) <= 11 or words[0] not in ERRAND_VERBS or "remind" in text or not set(text) <= set("abcdefghijklmnopqrstuvwxyz' -"):
+        return None
+    return text
+
+
 class Sources:
     """Public texts (sources.py), as examples over random sites."""
 
@@ -229,6 +242,7 @@ class Sources:
         self.people, self.other, self.play, self.talk = (d[k][split] for k in ("people", "other", "play", "talk"))
         self.overheard = d["overheard"] if split == "valid" else []
         W.TALK[:] = [t.lower().strip(".!?") for t in self.talk if 3 <= len(t.split()) <= 10 and t.isascii() and not set(t) & set("\"();:")][:8000]
+        W.ERRANDS[:] = sorted({e for e in map(errand, self.other) if e})
         self.intents = {}
         for e in self.ha["entries"]:
             self.intents.setdefault(e["intent"] + (" one" if e["domains"] else ""), []).append(e)

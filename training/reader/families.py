@@ -641,6 +641,10 @@ def items(g):
     sym, parts = [], []
     for i, it in enumerate(chosen):
         k = g.key("item")
+        if r.random() < 0.12 and W.TALK:  # whatever it is
+            said = r.choice(W.TALK).split()
+            at = r.randrange(len(said))
+            it = " ".join(w for w in said[at : at + r.randint(1, 2)] if w.isalpha() and w not in ("and", "to", "on", "from", "the", "list")) or it
         if i:
             parts.append((r.choice((" and ", ", and ")) if i == n - 1 else r.choice((", ", ", ", " ", " and ")), None))
         if n > 1 and " and " in it and r.random() < 0.8:
@@ -899,6 +903,79 @@ def remind_said(g):
     parts, sym = mixed(g, None, when(g))
     said = [(" " + link, None), (what, k)]
     return Clause([(r.choice(OPEN_REMINDER), None)] + (parts + said if r.random() < 0.5 else said + parts), ["remind", "set_one", "what", Span(k)] + sym, True)
+
+
+# ---- what was left unsaid ----
+NO_VALUE = [
+    (["timer", "set_one"], "set a timer|start a timer|timer|new timer|i need a timer|set the timer|make a timer|a timer please|set timer|start timer|create a timer|could you set a timer|i want a timer|put a timer on|time something|set me a timer|start the timer|add a timer|start a new timer|countdown|start a countdown"),
+    (["alarm", "set_one"], "set an alarm|new alarm|i need an alarm|create an alarm|set the alarm clock|set my alarm|make an alarm|add an alarm|set alarm|an alarm please|can you set an alarm|i want an alarm|set a wake-up alarm|set up an alarm|could you wake me|put an alarm on"),
+    (["remind", "set_one"], "remind me|remind me of something|remind me about something|set a reminder|new reminder|add a reminder|i need a reminder|make a reminder|create a reminder|set reminder|can you remind me of something|could you remind me|set up a reminder|remind me please|i want a reminder|reminder|i have to be reminded of something"),
+    (["event", "set_one"], "add an event|create an event|new appointment|make an appointment|add something to my calendar|put something in my calendar|schedule something|add an appointment|set up an event|new calendar entry|i need an appointment|schedule an event|add to my calendar|create an appointment|schedule a meeting|set up a meeting"),
+    (["create"], "create a list|make a list|new list|start a list|i need a new list|make a new list|start a new list|make me a list|i want a new list"),
+    (["call"], "call|call someone|make a call|call somebody|phone someone|i want to call someone|place a call|make a phone call|call somebody for me|start a call"),
+    (["message"], "send a message|text someone|send a text|write a message|message somebody|i want to send a message|send somebody a message|send a text message|write a text"),
+    (["announce"], "make an announcement|announce something|broadcast something|i have an announcement|broadcast a message|make a broadcast|i want to make an announcement"),
+    (["play"], "play|play something|play music|play some music|put on some music|music please|start the music|i want to hear something|put some music on|play me something|i want music|let's have some music|play anything|play a song|can i hear some music|music on|start playing"),
+    (["set", "media", "volume"], "set the volume|change the volume|adjust the volume|set volume|change volume|volume|i want another volume|put the volume somewhere else|change the sound level|adjust volume"),
+    (["set", "light", "brightness"], "set the brightness|change the brightness|adjust the brightness|change the brightness of the lights|set the brightness of the lights|adjust the brightness of the lights|change light brightness"),
+    (["set", "light", "color"], "change the color|set the color|change the color of the lights|change the colour of the lights|set the lights to a color|set the lights to another color|change the light color|make the lights another color|i want the lights in another colour|give the lights a different color|change lights to a different colour"),
+]
+
+
+@family(4, "unsaid")
+def no_value(g):
+    """A command that lacks what it needs; the program asks for it."""
+    plan, texts = g.r.choice(NO_VALUE)
+    text = g.r.choice(texts.split("|"))
+    return Clause([(text, None)], list(plan), text.split()[0] in ("set", "start", "make", "create", "add", "call", "send", "play", "change", "adjust", "schedule", "announce", "put"))
+
+
+@family(3, "unsaid")
+def thing_without_value(g):
+    """"Set the thermostat", "change the speed of the fan"."""
+    r = g.r
+    x = r.random()
+    if x < 0.35:
+        t = g.thing(["climate", "heating", "cooling", "fan", "media", "light", "blind", "shutter", "curtain"])
+        return Clause([(r.choice(("set ", "set ", "adjust ", "change ", "change the setting of ", "change the settings of ", "i want to adjust ")), None), (g.say(t), None)], ["set", t], True)
+    if x < 0.75:
+        t = g.thing(["climate", "heating", "cooling", "fan", "media", "light"])
+        q = r.choice(IMPLIED[t.kind])
+        return Clause([(r.choice(("set ", "change ", "adjust ", "set ", "i want to change ")) + "the " + r.choice(QUANTITY_WORDS[q]) + r.choice((" of ", " of ", " on ", " for ")), None), (g.say(t), None)], ["set", t, q], True)
+    cls, q = r.choice((("light", "brightness"), ("light", "color"), ("climate", "temperature"), ("media", "volume")))
+    sym, in_, _ = g.place(unknown=0, none=0)
+    return Clause([(r.choice(("set ", "change ", "adjust ")) + "the " + (r.choice(("light ", "")) if q == "color" else "") + r.choice(QUANTITY_WORDS[q]) + " ", None)] + in_, ["set", cls] + sym + [q] if cls != "climate" else ["set"] + sym + [q], True)
+
+
+@family(2, "unsaid")
+def someone_without_words(g):
+    sym, parts = person_or_unknown(g)
+    before, after = g.r.choice((("message ", ""), ("text ", ""), ("send ", " a message"), ("send a message to ", ""), ("write to ", ""), ("write ", " a message"), ("send a text to ", ""), ("send ", " a text"), ("i want to text ", ""), ("tell ", " something"), ("drop ", " a line"), ("leave a message for ", "")))
+    return Clause([(before, None)] + parts + [(after, None)], ["message"] + sym, True)
+
+
+@family(2, "unsaid")
+def list_without_item(g):
+    lsym, lparts = list_name(g)
+    before = g.r.choice(("add to ", "add something to ", "put something on ", "add an item to ", "i want to add something to ", "i need to add something to ", "put another thing on ", "write something on ", "add one more thing to ", "new item for "))
+    return Clause([(before, None)] + lparts, ["add"] + lsym, True)
+
+
+@family(3, "remind")
+def moved(g):
+    """A reminder or an alarm that is put off or brought forward."""
+    r = g.r
+    sym, parts = bare_at(g)
+    if r.random() < 0.55:
+        k = g.key("what")
+        what = r.choice(W.ITEMS + W.EVENTS) if r.random() < 0.5 else W.task(r)
+        named = r.choice(([("the ", None), (what, k), (" reminder", None)], [("the reminder to ", None), (what, k)], [("my reminder about ", None), (what, k)], [("my ", None), (what, k), (" reminder", None)], [("the reminder for ", None), (what, k)]))
+        plan = ["remind", "change", "what", Span(k)]
+    else:
+        named, plan = [(r.choice(("my alarm", "the alarm", "my wake-up alarm", "the alarm clock")), None)] if r.random() < 0.6 else [(r.choice(("the reminder", "my reminder", "that reminder")), None)], None
+        plan = ["alarm" if "alarm" in named[0][0] else "remind", "change"]
+    before, to = r.choice((("move ", " to "), ("change ", " to "), ("put ", " off until "), ("reschedule ", " to "), ("shift ", " to "), ("postpone ", " until "), ("push ", " back to "), ("set ", " to "), ("delay ", " until "), ("move ", " back to "), ("bring ", " forward to "), ("make ", " ")))
+    return Clause([(before, None)] + named + [(to, None)] + parts, plan + sym, True)
 
 
 DRINKS = "coffee|coffee|coffee|espresso|latte|cappuccino|cup of coffee|cup of joe|brew|double espresso|black coffee|americano|mocha|flat white|strong coffee".split("|")

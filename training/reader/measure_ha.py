@@ -18,6 +18,7 @@ import re
 import subprocess
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 import yaml
@@ -153,7 +154,14 @@ def judge(fix, test, actions):
 def ask(port, text, room):
     body = {"text": text, "explain": True, "reply": False} | ({"room": room} if room else {})
     q = urllib.request.Request(f"http://127.0.0.1:{port}/v1/process", json.dumps(body).encode(), {"content-type": "application/json"})
-    return json.load(urllib.request.urlopen(q, timeout=60))
+    for _ in range(50):  # a busy machine says when to come back
+        try:
+            return json.load(urllib.request.urlopen(q, timeout=60))
+        except urllib.error.HTTPError as e:
+            if e.code not in (429, 503):
+                raise
+            time.sleep(float(e.headers.get("Retry-After") or 1))
+    raise OSError("the server stays busy")
 
 
 def main():

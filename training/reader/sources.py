@@ -48,6 +48,9 @@ def clinc(path):
 def snips(path):
     out, play = [], []
     for d in rows(path):
+        words = set(d["text"].lower().split())
+        if d["label"] == "SearchCreativeWork" and words & {"play", "hear", "listen"} or d["label"] == "AddToPlaylist" and "playlist" not in words:
+            continue  # a player or a list might do that
         if d["label"] in SNIPS:
             out.append([d["text"], ["other", SNIPS[d["label"]]]])
         elif d["label"] == "PlayMusic":

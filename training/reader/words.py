@@ -180,6 +180,7 @@ MUSIC = """jazz|some jazz|classical music|the beatles|bohemian rhapsody|my worko
 harry potter|techno|reggae|lo-fi beats|abba|shake it off|ninety eight point five|star wars|the office|the next episode|an audiobook|queen|some music|salsa|pink floyd|the light by common|turn the page|stop in the name of love|lights out|open the door|the pump song|heavy metal|blues|my favorite songs|songs from the eighties|the song of the whales|dark side of the moon|jingle bells|up by cardi b""".replace("\n", "").split("|")
 
 TALK = []  # sentences of real people, for messages (build.Sources fills it)
+ERRANDS = []  # what people ask of somebody else, "renew my library card" (build.Sources fills it)
 DO = "call|buy|pick up|check|clean|water|return|pay for|book|bring|fix|order|renew|feed|charge|wash|sign|email|print|move|send|read|open|close|lock|take|get|cook|bake|paint|iron|collect|test|refill|replace|ring|text|visit|cancel|prepare|write".split("|")
 WHOM = "the plumber|anna|the dentist|grandma|the bank|the school|our landlord|uncle bob|the report|the car|the dog|the bins|the laundry|the invoices|the garden|the filter|my shirt|the tyres|more towels to room 5|the new blade|the keys|the parcels|the curtains|the windows|the boiler|the fish fingers|my homework|the kitchen floor|a birthday card|the tickets".split("|")
 
@@ -198,6 +199,8 @@ def message(r):
 
 def task(r):
     """Something to do."""
+    if ERRANDS and r.random() < 0.25:
+        return r.choice(ERRANDS)
     x = r.random()
     if x < 0.45:
         return r.choice(TASKS)

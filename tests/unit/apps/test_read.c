@@ -134,7 +134,7 @@ static void test_what_is_no_plan_is_refused(void **state)
                                       "timer talk",
                                       "none",
                                       "on t1x",
-                                      "on at w1 w1 at w2 w2"};
+                                      "on at w1 w1 at w2 w2 at w3 w3"};
     struct read_plan p;
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -306,6 +306,31 @@ static void test_what_plans_come_to(void **state)
              "turn_off l.desk: done; turn_on l.hall: done");
 }
 
+/* Names that stand side by side are all meant, whichever of them the reader points at. */
+static void test_things_named_together(void **state)
+{
+    (void)state;
+    const char *both = "turn_on l.hall l.desk: done", *two = "turn_off l.hall l.desk tv: done";
+    comes_to("turn on the hall lamp and Moby", "on @l.desk", both);
+    comes_to("turn on the hall lamp and Moby please", "on @l.hall", both);
+    comes_to("turn on the hall lamp and Moby", "on @l.desk sep on @l.desk", both);
+    comes_to("turn on the hall lamp and Moby", "on @l.desk sep on @l.hall", both);
+    comes_to("turn off the hall lamp, Moby and the tv", "off @l.hall", two);
+    comes_to("turn the hall lamp and Moby on when it is dark", "on @l.desk", both);
+    /* something else is said of the other one, or it has an act of its own */
+    comes_to("turn on the hall lamp and Moby is broken", "on @l.hall", "turn_on l.hall: done");
+    comes_to("turn on the hall lamp but not Moby", "on @l.hall except @l.desk",
+             "turn_on l.hall: done");
+    comes_to("hall lamp on and Moby off", "on @l.hall sep off @l.desk",
+             "turn_on l.hall: done; turn_off l.desk: done");
+    comes_to("turn on the hall lamp and Moby off", "on @l.hall sep off @l.desk",
+             "turn_on l.hall: done; turn_off l.desk: done");
+    comes_to("turn on the hall lamp or Moby", "on @l.hall", "turn_on l.hall: done");
+    comes_to("turn on Moby and Moby", "on @l.desk", "turn_on l.desk: done");
+    /* words that the plan copies are no row of things */
+    comes_to("turn on Moby for lamp and Moby", "on @l.desk what w4 w6", "turn_on l.desk: done");
+}
+
 /* Facts of the text against what a reader guessed. */
 static void test_guesses_against_the_text(void **state)
 {
@@ -313,6 +338,13 @@ static void test_guesses_against_the_text(void **state)
     comes_to("wake me at eight hundred am", "alarm set_one at w3 w5", "set_alarm: ask");
     comes_to("remind me to call mum yesterday at 5", "remind set_one what w3 w4 at w5 w7",
              "set_reminder: refused");
+    /* a day and a time that stand apart are one moment, in either order */
+    comes_to("remind me yesterday to call mum at 5", "remind set_one what w4 w5 at w2 w2 at w7 w7",
+             "set_reminder: refused");
+    comes_to("at 5 remind me to call mum yesterday", "remind set_one what w5 w6 at w1 w1 at w7 w7",
+             "set_reminder: refused");
+    comes_to("remind me tomorrow to call mum at 5", "remind set_one what w4 w5 at w2 w2 at w7 w7",
+             "set_reminder: done");
     comes_to("light on in the mudroom", "on light @bedroom", "");
     comes_to("light on in the bedrom", "on light @bedroom", "turn_on l.bed: done");
     comes_to("mute the tv", "mute", "mute tv: done");
@@ -664,6 +696,7 @@ int main(void)
         cmocka_unit_test(test_what_is_meant_has_a_line),
         cmocka_unit_test(test_users_cannot_write_plans),
         cmocka_unit_test(test_what_plans_come_to),
+        cmocka_unit_test(test_things_named_together),
         cmocka_unit_test(test_guesses_against_the_text),
         cmocka_unit_test(test_classes_beside_things),
         cmocka_unit_test(test_undo_and_again),

@@ -12,6 +12,7 @@
 #include "apps/home/read/read_later.h"
 #include "apps/home/read/read_make.h"
 #include "apps/home/read/read_switch.h"
+#include "apps/home/read/read_together.h"
 #include "apps/home/read/read_value.h"
 
 static void change_list(struct read_work *r, const struct read_plan_act *p, struct read_target *x)
@@ -355,6 +356,38 @@ static void aim_at_named(const struct read_work *r, struct read_plan_act *act)
     act->things.at[act->things.n++] = (uint8_t)at;
 }
 
+/* The one room that the text names; NULL: none, or several. */
+static const struct home_thing *room_said(const struct read_work *r)
+{
+    const struct home_words plain = home_words_plain_all(r->a, &r->lines->words);
+    const struct home_thing *said = NULL;
+    for (uint32_t i = 0; i < r->lines->n_areas; i++)
+        for (uint32_t k = 0; k < plain.n; k++)
+            if (home_table_phrase(&r->lines->areas[i]->names, &plain, k) > 0) {
+                if (said && said != r->lines->areas[i])
+                    return NULL;
+                said = r->lines->areas[i];
+            }
+    return said;
+}
+
+/* "Room 201, tv off": of things with one name, those in the room that was said. */
+static void aim_at_room(const struct read_work *r, struct read_plan_act *act)
+{
+    const struct home_thing *room = act->things.n > 1 ? room_said(r) : NULL;
+    struct read_plan_lines in = {.n = 0};
+    for (uint32_t i = 0; room && i < act->things.n; i++) {
+        const struct home_thing *x = r->lines->things[act->things.at[i]].thing,
+                                *first = r->lines->things[act->things.at[0]].thing;
+        if (strcmp(x->names.w[0], first->names.w[0]) != 0)
+            return;
+        if (x->room == room)
+            in.at[in.n++] = act->things.at[i];
+    }
+    if (in.n > 0)
+        act->things = in;
+}
+
 /* "Turn off the evacuation alarm": a thing of the home, no entry of the schedule. */
 static void aim_at_alarm(const struct read_work *r, struct read_plan_act *act)
 {
@@ -388,6 +421,7 @@ static void one_act(struct read_work *r, const struct read_plan_act *p, bool alo
     if ((make == switch_things || (make == read_value && act.class)) && alone)
         aim_at_named(r, &act);
     aim_here(r, &act);
+    aim_at_room(r, &act);
     if (fit == READ_CLASS_MENDED)
         r->p = 0.0f;
     if (read_is(p->verb, "stop") && p->things.n == 0 && !p->class && !p->it && !p->unknown.to) {
@@ -435,8 +469,10 @@ static bool done_before(struct read_work *r, const struct read_plan_act *p, stru
 
 void read_acts(struct read_work *r, const struct read_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->n && r->a->rc == 0; i++) {
-        const struct read_plan_act *p = &plan->acts[i];
+    struct read_plan whole = *plan;
+    read_together(r->a, r->t, r->lines, &whole);
+    for (uint32_t i = 0; i < whole.n && r->a->rc == 0; i++) {
+        const struct read_plan_act *p = &whole.acts[i];
         struct read_plan then;
         if (read_is(p->verb, "answer") && !p->word && r->state->pending &&
             read_kept_answered(r, p, &then)) {
@@ -448,6 +484,6 @@ void read_acts(struct read_work *r, const struct read_plan *plan)
         if (read_class_is_beside(r, p))
             both_acts(r, p);
         else
-            one_act(r, p, plan->n == 1);
+            one_act(r, p, whole.n == 1);
     }
 }

@@ -25,8 +25,8 @@ static bool is_free(const struct read_plan_act *x, uint32_t i)
 
 bool read_cover_explains(const struct read_plan_act *x, uint32_t i)
 {
-    const struct read_plan_span spans[] = {x->value, x->at,    x->in,      x->lasts,
-                                           x->until, x->every, x->duration};
+    const struct read_plan_span spans[] = {x->value, x->at,    x->in,       x->lasts,
+                                           x->until, x->every, x->duration, x->also_at};
     for (uint32_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++)
         if (covers(spans[k], i))
             return true;

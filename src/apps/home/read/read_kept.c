@@ -54,7 +54,8 @@ static const char *words_kept(const struct read_work *r, const struct read_plan_
                  {"name", p->name}};
     const char *text = "";
     for (uint32_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
-        const char *words = read_work_said(r, spans[i].span);
+        const bool when = strcmp(spans[i].role, "at") == 0; /* both parts as one */
+        const char *words = when ? read_work_at(r, p) : read_work_said(r, spans[i].span);
         if (words)
             text = arena_printf(r->a, "%s%s %s\n", text, spans[i].role, words);
     }
@@ -114,8 +115,10 @@ bool read_kept_answered(struct read_work *r, const struct read_plan_act *p, stru
         x->amount =
             read_is(x->verb, "up") || read_is(x->verb, "down") ? READ_PLAN_BY : READ_PLAN_TO;
     }
-    if (p->at.to > 0)
+    if (p->at.to > 0) {
         x->at = p->at;
+        x->also_at = p->also_at;
+    }
     if (p->what.to > 0 && read_is(x->verb, "set") && x->value.to == 0) { /* "warm white" */
         x->value = p->what;
         x->amount = READ_PLAN_TO;

@@ -24,7 +24,7 @@ static struct home_recall recall(struct read_work *r, const struct read_plan_act
     const char *which = read_work_said(r, p->name.to   ? p->name
                                           : p->what.to ? p->what
                                                        : p->duration);
-    const char *at = asks ? NULL : read_work_said(r, p->at);
+    const char *at = asks ? NULL : read_work_at(r, p);
     const char *text = arena_printf(r->a, "%s %s", which ? which : "", at ? at : "");
     const struct home_recall_query q = {
         .kind = kind_of(p), .words = asks && !named ? NULL : read_work_words(r, text), .due = asks};
@@ -97,7 +97,7 @@ static struct home_recall to_turn(struct read_work *r, const struct read_plan_ac
 {
     struct read_plan_act which = *p;
     if (turn == HOME_LATER_CHANGE) /* what it is changed to does not say which one */
-        which.at = which.in = (struct read_plan_span){0, 0};
+        which.at = which.also_at = which.in = (struct read_plan_span){0, 0};
     if (turn == HOME_LATER_CHANGE && !p->value.to)
         which.duration = (struct read_plan_span){0, 0};
     struct home_recall found = recall(r, &which, true);
@@ -134,9 +134,9 @@ static bool read_moment(struct read_work *r, const struct read_plan_act *p,
                         const struct home_later_entry *old, const struct ask_plan_action **out)
 {
     const struct home_action *set = home_table_verb(r->t, p->verb);
-    const char *said = read_work_said(r, p->value.to      ? p->value
-                                         : p->duration.to ? p->duration
-                                                          : p->at);
+    const char *said = p->value.to      ? read_work_said(r, p->value)
+                       : p->duration.to ? read_work_said(r, p->duration)
+                                        : read_work_at(r, p);
     const struct home_value v = home_values_duration(r->a, r->t, said ? said : "");
     const bool moves = read_is(p->word, "more") || read_is(p->word, "less");
     const int64_t now_ms = home_later_now_ms(r->here->later);
@@ -153,7 +153,7 @@ static bool read_moment(struct read_work *r, const struct read_plan_act *p,
         return false;
     }
     if (v.understood && (moves || kind_of(p) == HOME_LATER_TIMER)) {
-        again.value = again.duration = again.at = (struct read_plan_span){0, 0};
+        again.value = again.duration = again.at = again.also_at = (struct read_plan_span){0, 0};
         const char *key = kind_of(p) == HOME_LATER_TIMER ? "duration" : "in";
         (void)read_work_fill(r, set, &d.s, key, home_due_left(r->a, r->t, to_s));
     }

@@ -127,6 +127,8 @@ static struct read_plan_span *role_of(struct read_plan_act *x, const char *token
                  {"to_value", &x->value}, {"by_value", &x->value}};
     if (strcmp(token, "item") == 0)
         return x->n_items < READ_PLAN_MAX_ITEMS ? &x->items[x->n_items++] : NULL;
+    if (strcmp(token, "at") == 0 && x->at.to > 0) /* the day and the time are said apart */
+        return &x->also_at;
     for (uint32_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
         if (strcmp(roles[i].name, token) == 0)
             return roles[i].span;

@@ -62,6 +62,7 @@ struct read_plan_act {
     struct read_plan_span value;
     /* when */
     struct read_plan_span at, in, lasts, until, every;
+    struct read_plan_span also_at; /* "tomorrow" of "tomorrow, to call Anna, at 7" */
     /* texts */
     struct read_plan_span what, list, name, duration;
     struct read_plan_span items[READ_PLAN_MAX_ITEMS];

@@ -89,7 +89,7 @@ const char *read_when_fill(const struct read_work *r, const struct home_action *
                            struct home_fill *s, const struct read_plan_act *p)
 {
     const char *text, *left;
-    if ((text = read_work_said(r, p->at)) && !fill_at(r, action, s, text))
+    if ((text = read_work_at(r, p)) && !fill_at(r, action, s, text))
         return text;
     if ((text = read_work_said(r, p->in)) &&
         !fill_when(r, action, s, HOME_SLOT_DURATION, true, text))

@@ -8,6 +8,12 @@ const char *read_work_said(const struct read_work *r, struct read_plan_span span
     return read_target_words(r->a, r->lines, span);
 }
 
+const char *read_work_at(const struct read_work *r, const struct read_plan_act *p)
+{
+    const char *at = read_work_said(r, p->at), *also = read_work_said(r, p->also_at);
+    return at && also ? arena_printf(r->a, "%s %s", at, also) : at;
+}
+
 const struct home_words *read_work_words(const struct read_work *r, const char *text)
 {
     struct home_words *w = arena_zalloc(r->a, sizeof(*w));

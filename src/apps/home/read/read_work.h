@@ -44,6 +44,8 @@ static inline bool read_is(const char *a, const char *b)
 
 /* Words of the text without punctuation at the end; NULL: an empty span. */
 const char *read_work_said(const struct read_work *r, struct read_plan_span span);
+/* When, day and time together; NULL: not said. */
+const char *read_work_at(const struct read_work *r, const struct read_plan_act *p);
 /* The plain words of a text; text NULL: none. */
 const struct home_words *read_work_words(const struct read_work *r, const char *text);
 
