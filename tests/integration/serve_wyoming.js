@@ -114,10 +114,6 @@ async function languages() {
     fs.writeFileSync(file, `models: [{name: hear, path: "${t.root}/models/hear.gguf"}, {name: whisper, path: "${t.root}/tests/data/whisper/whisper.bin"}]\n` +
         `wyoming: "tcp://127.0.0.1:${port}"\n`);
     const server = await t.start(shoal, ['--config', file]), c = await connect(port);
-    c.send('describe');
-    const { models } = (await c.next()).data.asr[0], of = (name) => models.find((m) => m.name === name).languages;
-    t.same(of('hear').join(), 'en', 'Moonshine hears English');
-    t.check(of('whisper').length === 99 && ['en', 'de', 'ja'].every((l) => of('whisper').includes(l)), `Whisper hears: ${of('whisper')}`);
     const heard = async (name, language) => {
         c.send('transcribe', { name, language });
         c.send('audio-start', { rate: 16000, width: 2, channels: 1 });
@@ -133,6 +129,12 @@ async function languages() {
     for (const [name, language] of [['hear', 'de'], ['whisper', 'xx']])
         t.check((await heard(name, language)).data.text.includes(`does not hear the language '${language}'`), `${name} and ${language}`);
     t.same((await heard('hear')).data.language, 'en', 'the last language is forgotten');
+    while ((await c.next()).type !== 'transcript-stop')
+        ;
+    c.send('describe'); // both are loaded now
+    const { models } = (await c.next()).data.asr[0], of = (name) => models.find((m) => m.name === name).languages;
+    t.same(of('hear').join(), 'en', 'Moonshine hears English');
+    t.check(of('whisper').length === 99 && ['en', 'de', 'ja'].every((l) => of('whisper').includes(l)), `Whisper hears: ${of('whisper')}`);
     c.socket.destroy();
     t.same((await server.stop()).code, 0, 'ends cleanly');
 }
