@@ -1,7 +1,7 @@
 # A front end for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-manual conformance-observe conformance-ollama conformance-python conformance-supply conformance-tools deb help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster demo-voice schedulers fmt clean test-cuda
+.PHONY: all conformance-llama-server conformance-manual conformance-observe conformance-ollama conformance-python conformance-registry conformance-supply conformance-tools deb help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster demo-voice schedulers fmt clean test-cuda
 all: build
 
 help: ## show this list
@@ -81,6 +81,10 @@ conformance-ollama: configure ## build Ollama's own command line from its Go mod
 conformance-python: configure ## run Python clients from PyPI against the server and count results by client
 	@cmake --build build --target shoal
 	@tests/conformance/python_clients build/shoal
+
+conformance-registry: configure ## build a real registry (distribution 3) from its Go module, and count what pull, push, list and rm do with it
+	@cmake --build build --target shoal
+	@tests/conformance/registry build/shoal
 
 conformance-supply: configure ## sign and check models in both directions with model_signing from PyPI, and minisign
 	@cmake --build build --target shoal

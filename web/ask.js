@@ -1,5 +1,5 @@
 // ask.js - the Ask view: sends a text to /v1/process and shows all details of the answer.
-import { $, Gone, Refused, composer, days, errorBox, events, getJson, h, keep, kept, member, moment, ms, percent, request, whenLoaded, words } from './lib.js';
+import { $, Gone, Refused, composer, days, empty, errorBox, events, getJson, h, keep, kept, moment, ms, offers, percent, request, whenLoaded, words } from './lib.js';
 import { look } from './ring.js';
 import * as voice from './voice.js';
 
@@ -55,16 +55,16 @@ export function start() {
 
 // Commands need a home, and a model that understands them.
 async function understands() {
-    const [{ offers }, { data }] = await Promise.all([member(), getJson('/v1/models')]);
-    return offers.includes('home') && data.some((m) => m.task === 'classify');
+    const [home, { data }] = await Promise.all([offers('home'), getJson('/v1/models')]);
+    return home && data.some((m) => m.task === 'classify');
 }
 
 export async function enter() {
     field.grow();
     const able = await understands().catch(() => true); // what is wrong is reported when asking
-    $('ask-examples').hidden = !able;
-    $('ask-note').replaceChildren(...able ? [] : [h('div', { class: 'empty' }, h('h2', {}, 'This server takes no commands'),
-        h('p', {}, 'They need the models that come with Shoal. You can still use ', h('a', { href: '#chat' }, 'Chat'), ' and ', h('a', { href: '#try' }, 'Try'), '.'))]);
+    $('ask-form').hidden = $('ask-under').hidden = !able;
+    $('ask-note').replaceChildren(...able ? [] : [empty('This server takes no commands',
+        'They need the models that come with Shoal. You can still use ', h('a', { href: '#chat' }, 'Chat'), ' and ', h('a', { href: '#try' }, 'Try'), '.')]);
 }
 
 export function focus() {

@@ -1,4 +1,4 @@
-// chat_tokens.js - the tokens of an answer, each with its probability and what else the model considered.
+// chat_tokens.js - the tokens of an answer with their probabilities and alternatives.
 import { h, percent } from './lib.js';
 
 const shade = (p) => (p >= 0.9 ? 0 : p >= 0.5 ? 1 : p >= 0.1 ? 2 : 3);

@@ -1,4 +1,4 @@
-// chat_turn.js - one turn of the conversation on the page: what was said, what it cost, and what can be done with it.
+// chat_turn.js - one turn of the conversation: what was said, what it cost, what can be done with it.
 import { copyButton, errorBox, h } from './lib.js';
 import { markdown } from './markdown.js';
 import { tokenView } from './chat_tokens.js';

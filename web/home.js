@@ -1,5 +1,5 @@
 // home.js - the Home view: rooms, their things with live states and controls, and a field for commands.
-import { $, Gone, Refused, composer, confirmed, days, errorBox, events, getJson, h, keep, kept, member, moment, redraw, request, several, whenLoaded,
+import { $, Gone, Refused, composer, confirmed, days, empty, errorBox, events, getJson, h, keep, kept, member, moment, offers, redraw, request, several, whenLoaded,
     words } from './lib.js';
 import { controls, reflect, spoken } from './home_controls.js';
 import { about, kindOf, look } from './ring.js';
@@ -14,12 +14,15 @@ export async function start() {
     keep('home-session', session);
     try { // shown only if the server has a home
         $('nav-home').hidden = !(await member()).offers.includes('home');
-    } catch { /* no home, no key yet, or no server: app.js reports it */ }
+    } catch { /* app.js reports it */ }
 }
 
 export async function enter() {
     leave();
     field.grow();
+    $('home-form').hidden = !await offers('home');
+    if ($('home-form').hidden)
+        return $('home-note').replaceChildren(empty('No home here', "It needs the models that come with Shoal, or 'home' in the configuration."));
     const mine = stop = new AbortController();
     try {
         const response = await request('/v1/home?stream=true', { signal: mine.signal });

@@ -97,7 +97,7 @@ export function stored(name, otherwise) {
 
 // ---- copying
 
-// The clipboard of the browser needs https or this machine; elsewhere the text is selected and copied as a person would.
+// The clipboard needs https or this machine; elsewhere the text is selected and copied as a person would.
 async function copy(text) {
     if (navigator.clipboard && window.isSecureContext) {
         await navigator.clipboard.writeText(text);
@@ -233,6 +233,11 @@ export const member = () => (first ??= getJson('/v1/cluster').catch((e) => {
     first = null; // it may be there later
     throw e;
 }));
+
+// Without an answer true: asking for it tells what is wrong.
+export const offers = (what) => member().then((m) => m.offers.includes(what), () => true);
+
+export const empty = (title, ...text) => h('div', { class: 'empty' }, h('h2', {}, title), h('p', {}, ...text));
 
 // The parts of a response between separators, as texts.
 async function* parts(response, separator) {

@@ -1,4 +1,4 @@
-// models.js - the Models view: a table of all models, with state, memory and speed; loads and unloads them.
+// models.js - the Models view: all models with state, memory and speed; loads and unloads them.
 import { $, bytes, confirmed, count, errorBox, getJson, h, ms, redraw, request, several } from './lib.js';
 import * as add from './models_add.js';
 import * as card from './models_card.js';
@@ -8,6 +8,7 @@ export const tasks = {
     rerank: 'ranks documents', summarize: 'summarizes texts', score: 'scores numbers', transcribe: 'writes down speech',
     speak: 'reads texts aloud',
 };
+const does = (m) => tasks[m.task || m.kinds?.[0]] ?? m.task;
 const states = { ready: 'good', loading: 'wait', unloading: 'wait', unloaded: '', failed: 'bad' };
 let timer = 0, busy = new Set(), last = '', models = [], admin = false;
 
@@ -88,7 +89,7 @@ function row(m) {
     const progress = m.state === 'loading' && h('progress', { max: '1', value: String(m.progress ?? 0), 'aria-label': `Loading ${m.model}` });
     return h('tr', { class: 'model-row', 'data-model': m.model },
         h('th', { scope: 'row' }, h('button', { type: 'button', class: 'link', id: `open-card-${m.model}`, onclick: () => card.open(m.model, facts, m.card) }, m.model)),
-        cell('Does', tasks[m.task] ?? m.task ?? '–'),
+        cell('Does', does(m) || '–'),
         cell('State', h('span', { class: `pill ${states[m.state] ?? ''}` }, m.state), progress),
         cell('Memory', memoryOf(m)), cell('File', m.file_bytes ? bytes(m.file_bytes) : '–'),
         cell('Speed', m.requests === undefined ? '–' : speed(m)),
@@ -121,7 +122,7 @@ function facts(name) {
     if (!m)
         return [[], []];
     const rows = [
-        ['Does', tasks[m.task] ?? m.task], ['State', m.state], ['Memory', memoryOf(m)],
+        ['Does', does(m)], ['State', m.state], ['Memory', memoryOf(m)],
         ['File', m.file_bytes ? bytes(m.file_bytes) : undefined], ['Parameters', m.parameters ? count(m.parameters) : undefined],
         ['Kind', m.architecture], ['Context', m.context ? several(m.context, 'token') : undefined],
         ['Speed', m.requests === undefined ? undefined : speed(m)],

@@ -1,6 +1,5 @@
-// sensors.js - the Sensors view: every sensor with its chart, its normal range and score, and the alarms with
-// their explanations; live over one event stream.
-import { $, Gone, Refused, errorBox, events, getJson, h, member, redraw, request, several } from './lib.js';
+// sensors.js - the Sensors view: sensors with chart, normal range and score, alarms with explanations; live.
+import { $, Gone, Refused, empty, errorBox, events, getJson, h, member, offers, redraw, request, several } from './lib.js';
 import { Chart } from './chart.js';
 
 const MAX_ALARMS = 20;
@@ -22,14 +21,16 @@ export async function start() {
             }
         });
     try { // shown only if the server has sensors
-        const { offers } = await member();
-        $('nav-sensors').hidden = !offers.includes('sensors');
-        $('sensors-demo').hidden = !offers.includes('demo');
-    } catch { /* no sensors, no key yet, or no server: app.js reports it */ }
+        const has = (await member()).offers;
+        $('nav-sensors').hidden = !has.includes('sensors');
+        $('sensors-demo').hidden = !has.includes('demo');
+    } catch { /* app.js reports it */ }
 }
 
 export async function enter() {
     leave();
+    if (!await offers('sensors'))
+        return $('sensors-note').replaceChildren(empty('No sensors here', "Add 'sensors' to the configuration, as in examples/plant.yaml."));
     const mine = stop = new AbortController();
     try {
         const response = await request('/v1/sensors?stream=true', { signal: mine.signal });
@@ -115,7 +116,7 @@ function update(now) {
 }
 
 function draw(card) {
-    const s = card.sensor, alarm = alarms.get(s.alarm);
+    const s = card.sensor, all = alarms.get(s.alarm), alarm = all?.evidence.findLast((x) => x.sensor === s.sensor) ?? all;
     const unit = s.unit ? ` ${s.unit}` : '', known = s.normal_low !== null && s.normal_high !== null;
     card.value.textContent = `${figure(s.value)}${unit}`;
     card.normal.textContent = s.value === null ? 'No reading yet.' : (known ?

@@ -1,5 +1,5 @@
-// shoal.js - the Shoal view: nodes, their models and load, and recent moves; live over one event stream.
-import { $, bytes, count, errorBox, events, h, member, redraw, request } from './lib.js';
+// shoal.js - the Shoal view: nodes, their models and load, and recent moves; live.
+import { $, bytes, count, empty, errorBox, events, h, member, redraw, request } from './lib.js';
 
 const states = { ready: 'good', draining: 'wait', unknown: 'wait', lost: 'bad' };
 const seen = new Map(); // node -> last known state, to detect changes
@@ -10,7 +10,7 @@ export async function start() {
     try { // shown only if there are nodes or a NATS server
         const c = await member();
         $('nav-shoal').hidden = c.nodes.length === 0 && c.nats === 'none';
-    } catch { /* no key yet, or no server: app.js reports it */ }
+    } catch { /* app.js reports it */ }
 }
 
 export async function enter() {
@@ -63,6 +63,8 @@ function perSecond(c) {
 }
 
 function draw(c) {
+    if (c.nodes.length === 0 && c.nats === 'none')
+        return $('shoal-note').replaceChildren(empty('This server is alone', 'Several machines are a shoal: see docs/CLUSTER.md.'));
     const ready = c.nodes.filter((n) => n.state === 'ready').length;
     notice(c);
     $('shoal-sum').textContent = `${ready} of ${c.nodes.length} nodes ready${c.nats === 'none' ? '' : `, NATS ${c.nats}`}` +

@@ -1,5 +1,5 @@
 // try.js - the Try view: one small form for each thing that models do besides writing text.
-import { $, Wrong, errorBox, getJson, h, ms, percent, request, store, stored, whenLoaded, words } from './lib.js';
+import { $, Wrong, empty, errorBox, getJson, h, ms, percent, request, store, stored, whenLoaded, words } from './lib.js';
 import { cosine, drawMap } from './try_map.js';
 
 const lines = (text) => text.split('\n').map((l) => l.trim()).filter(Boolean);
@@ -143,13 +143,12 @@ function choose(name) {
         input.addEventListener('input', () => store(key(field), input.value));
         return h('label', { class: 'field' }, h('span', {}, label), input);
     }));
-    // those made for it first: an encoder can do several things, but has learned one; what a model can do is known once it was loaded
+    // those made for it first: an encoder can do several things, but has learned one
     const able = models.filter((m) => m.task !== 'route' && (m.kinds.includes(name) || m.kinds.length === 0 && m.task === name))
         .sort((a, b) => (b.task === name) - (a.task === name));
     $('try-model').replaceChildren(...able.map((m) => h('option', { value: m.id }, m.id)));
-    $('try-form').hidden = models.length > 0 && able.length === 0;
-    $('try-out').replaceChildren(...models.length > 0 && able.length === 0 ? [h('div', { class: 'empty' }, h('h2', {}, `No model here can ${tool.title.toLowerCase()}`),
-        h('p', {}, h('a', { href: '#models' }, 'Add one'), ' in Models.'))] : []);
+    const none = $('try-form').hidden = models.length > 0 && able.length === 0;
+    $('try-out').replaceChildren(...none ? [empty(`No model here can ${tool.title.toLowerCase()}`, h('a', { href: '#models' }, 'Add one'), ' in Models.')] : []);
 }
 
 async function run() {

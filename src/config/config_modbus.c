@@ -65,6 +65,8 @@ int config_modbus_take(struct yaml_in *r, yaml_node_t *at, void *item, struct co
     struct config_modbus *k = item;
     if (!is_host(k->host))
         return yaml_in_fail(r, at, "address must be HOST:PORT, such as 10.0.0.7:502");
+    if (strstr(k->host, "://"))
+        return yaml_in_fail(r, at, "address is HOST:PORT of a Modbus TCP server, without a scheme");
     if (strchr(k->name, '.'))
         return yaml_in_fail(r, at, "the name of a controller has no dot");
     if (k->n_tags == 0)

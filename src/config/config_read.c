@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/mem.h"
@@ -160,6 +161,20 @@ static int check_range(struct yaml_in *r, const struct config_key *k, const yaml
                         k->max, unit);
 }
 
+/* "opcua", "opc_ua", "OPC-UA", "opc.tcp://..." */
+static bool is_opc_ua(const char *text)
+{
+    return strncasecmp(text, "opc", 3) == 0 && (!text[3] || strchr("uU_-.", text[3]));
+}
+
+/* The place of OPC UA: whoever looks for it is told, and what to use instead. */
+static int no_opc_ua(struct yaml_in *r, const yaml_node_t *at)
+{
+    return yaml_in_fail(r, at,
+                        "OPC UA is not built in; a gateway that speaks Modbus TCP ('modbus') or "
+                        "MQTT ('mqtt') brings its tags here (docs/SENSORS.md)");
+}
+
 static int read_choice(struct yaml_in *r, const struct config_key *k, const yaml_node_t *v,
                        uint32_t *out)
 {
@@ -174,6 +189,8 @@ static int read_choice(struct yaml_in *r, const struct config_key *k, const yaml
         size_t at = strlen(known);
         snprintf(known + at, sizeof(known) - at, "%s%.*s", i ? ", " : "", (int)n, word);
     }
+    if (text && is_opc_ua(text))
+        return no_opc_ua(r, v);
     return yaml_in_fail(r, v, "%s must be one of: %s", config_key_leaf(k), known);
 }
 
@@ -260,6 +277,8 @@ static int unknown_key(struct yaml_in *r, const yaml_node_t *at, const struct pl
 {
     const char *names[MAX_IN_MAP + 1] = {0};
     size_t n = 0;
+    if (!p->parent && is_opc_ua(typed))
+        return no_opc_ua(r, at);
     for (size_t i = 0; i < config_n_keys && n < MAX_IN_MAP; i++)
         if (config_key_in(&config_keys[i], p->parent))
             names[n++] = config_key_leaf(&config_keys[i]);

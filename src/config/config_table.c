@@ -32,7 +32,7 @@ struct model_keys {
     struct model_adapter adapters[CONFIG_MAX_ADAPTERS];
     uint32_t n_adapters;
     char *name, *path, *task, *labels, *cpus, *calibration, *shard, *key_file;
-    uint32_t kv, drafts, isolation, cache, nice; /* which choice, but for nice */
+    uint32_t kv, drafts, isolation, cache, wire, nice; /* which choice, but for nice */
     bool lazy;
     struct config_routes_model facts; /* name is not used: it is the model's */
 };
@@ -93,13 +93,17 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
         return yaml_in_fail(r, at, "a standby is loaded: it cannot be lazy");
     if (k->shard && shard_want_read(&want, k->shard, &inner) < 0)
         return yaml_in_fail(r, at, "%.200s", inner.msg);
+    if (want.q8)
+        return yaml_in_fail(r, at, "\"%.20s\": write wire: q8 beside shard", k->shard);
     if (want.mode != SHARD_NONE && k->spec.apart)
         return yaml_in_fail(r, at, "shard does not work with isolation: process");
     if (want.mode != SHARD_NONE && k->key_file)
         return yaml_in_fail(r, at,
                             "an encrypted model cannot be sharded: other nodes lack its key");
     if (want.mode != SHARD_NONE)
-        snprintf(k->spec.shard, sizeof(k->spec.shard), "%s", k->shard);
+        snprintf(k->spec.shard, sizeof(k->spec.shard), "%s%s", k->shard, k->wire == 1 ? " q8" : "");
+    else if (k->wire == 1)
+        return yaml_in_fail(r, at, "wire: q8 needs shard: it is about what travels between nodes");
     o->nice = (int32_t)k->nice;
     if (k->cpus && !read_cpus(k->cpus, o->cpus, sizeof(o->cpus) * 8))
         return yaml_in_fail(r, at, "cpus must be a list such as 2-3 or 0,2,4-7");
@@ -323,7 +327,11 @@ const struct config_key config_keys[] = {
     ROW("models[].shard", STR, MODEL(shard), NULL, 0, 0, START,
         "In a shoal with certificates: other nodes compute some of its layers. `auto`: if it does "
         "not fit this node, or is at least 15 % faster so; `layers:2` or `layers:2..4`: over that "
-        "many nodes, with this one; `none`. The answers are the same."),
+        "many nodes, with this one; `rows:2` or `rows:2..4`: all of them compute rows of every "
+        "layer at once; `none`. The answers are the same."),
+    CHOICE("models[].wire", MODEL(wire), "exact|q8", "exact", START,
+           "What travels between the nodes of a model with `shard`. `q8`: in 8 bits, a quarter of "
+           "the bytes; the answers may then differ from those of the whole model."),
     ROW("models[].priority", I32, MODEL(spec.priority), "0", -1000, 1000, START,
         "When memory is short, models with a lower number are unloaded first."),
     CHOICE("models[].isolation", MODEL(isolation), "none|process", "none", START,

@@ -134,7 +134,13 @@ static uint32_t max_drafts(const struct decoder_opts *d)
     return room < DRAFT_MAX ? room : DRAFT_MAX;
 }
 
-/* The layers of other processes, before any are loaded here.  Without others the chain is dropped.
+static bool is_part(const struct decoder_opts *d)
+{
+    return d->layer_first > 0 || d->rows.n_parts > 0;
+}
+
+/* The layers or rows of other processes, before any are loaded here.  Without others the chain is
+ * dropped.
  */
 static int cut_chain(struct shoal_engine *en, const struct shoal_engine_opts *o,
                      struct decoder_opts *d, const struct decoder_sizes *whole, struct err *e)
@@ -157,11 +163,19 @@ static int cut_chain(struct shoal_engine *en, const struct shoal_engine_opts *o,
                                       .layer = c.layer_bytes,
                                       .head = c.head_bytes,
                                       .kv = c.kv_page_bytes * pages,
-                                      .scratch = whole->scratch};
-    rc = en->chain.ops->cut(en->chain.ctx, &costs, &d->layer_first, e);
-    if (rc == 0 && d->layer_first == 0)
+                                      .scratch = whole->scratch,
+                                      .n_kv_heads = c.n_kv_heads,
+                                      .ffn_dim = c.ffn_dim,
+                                      .rows = c.rows};
+    struct chain_cut cut = {.first = 0};
+    rc = en->chain.ops->cut(en->chain.ctx, &costs, &cut, e);
+    if (rc < 0)
+        return rc;
+    d->layer_first = cut.first;
+    d->rows = cut.rows;
+    if (!is_part(d))
         chain_close(&en->chain);
-    if (rc == 0 && en->chain.ops && !o->chunk) { /* pieces for all parts at once */
+    if (cut.first > 0 && !o->chunk) { /* pieces for all parts at once */
         en->chunk *= en->chain.ops->n_parts(en->chain.ctx);
         d->max_batch = d->max_batch < en->chunk ? en->chunk : d->max_batch;
     }
@@ -178,10 +192,12 @@ static int join_chain(struct shoal_engine *en, struct decoder *decoder,
                                       .n_ctx = decoder_n_ctx(decoder),
                                       .max_batch = decoder_max_batch(decoder),
                                       .n_pages = en->n_pages,
-                                      .first = d->layer_first,
+                                      .cut = {d->layer_first, d->rows},
                                       .kv_q8 = d->kv_kind == KERN_KV_Q8};
     int rc = en->chain.ops->connect(en->chain.ctx, &shape, e);
-    return rc < 0 ? rc : chained_lm_create(&en->lm, decoder, &en->chain, en->max_tasks, e);
+    return rc < 0 ? rc
+                  : chained_lm_create(&en->lm, decoder, &en->chain, d->rows.n_parts > 0,
+                                      en->max_tasks, e);
 }
 
 static int open_native(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
@@ -214,7 +230,7 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
     if (rc == 0)
         rc = tokenizer_create(&en->tokenizer, en->file, e);
     struct shoal_engine_opts here = *o; /* the cache's size is that of the whole model's */
-    if (rc == 0 && d.layer_first > 0)
+    if (rc == 0 && is_part(&d))
         here.kv_bytes = o->kv_bytes / whole.kv_page * sizes.kv_page;
     if (rc == 0)
         rc = plan_memory(en, &here, &sizes, e);

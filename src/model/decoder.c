@@ -1,7 +1,9 @@
 /* decoder.c - loading: tiles the tensors of a model file, converts vectors, reserves scratch. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "kernels/tiles.h"
 #include "model/decoder_int.h"
@@ -21,9 +23,78 @@ static int norm(struct loading *o, const float **w, const float **b, int layer, 
     return rc;
 }
 
+/* The rows of own heads, of a matrix with `each` rows for every head of keys that begins at row
+ * `first` of the tensor and column `at` of the result. */
+static int head_rows(struct loading *o, struct linear *l, int i, const char *part,
+                     uint32_t n_tensor, uint32_t first, uint32_t each, uint32_t at)
+{
+    const struct decoder *d = o->d;
+    const struct plan_part rows = {.n_tensor = n_tensor,
+                                   .first = first,
+                                   .n_all = each * d->c.n_kv_heads,
+                                   .row0 = each * d->head0,
+                                   .n_rows = each * (d->head1 - d->head0)};
+    int rc = plan_linear_part(&o->p, l, i, part, &rows, d->c.dim);
+    l->out_at = at + rows.row0;
+    return rc;
+}
+
+/* Own rows of a matrix of the usual kind. */
+static int own_rows(struct loading *o, struct linear *l, int i, const char *part, uint32_t n_tensor,
+                    uint32_t first, const uint32_t *cuts, uint32_t n_cols)
+{
+    const struct decoder_rows *r = &o->d->rows;
+    const struct plan_part rows = {.n_tensor = n_tensor,
+                                   .first = first,
+                                   .n_all = cuts[r->n_parts],
+                                   .row0 = cuts[r->index],
+                                   .n_rows = cuts[r->index + 1] - cuts[r->index]};
+    int rc = plan_linear_part(&o->p, l, i, part, &rows, n_cols);
+    l->out_at = rows.row0;
+    return rc;
+}
+
+/* As attention below, for own rows. */
+static int attention_rows(struct loading *o, struct layer *l, int i)
+{
+    const struct decoder_config *c = &o->d->c;
+    const uint32_t q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
+    const uint32_t all = q + 2 * kv, q_each = q / c->n_kv_heads;
+    const bool fused = plan_has(&o->p, i, "attn_qkv");
+    int rc =
+        head_rows(o, &l->qkv[0], i, fused ? "attn_qkv" : "attn_q", fused ? all : q, 0, q_each, 0);
+    if (rc == 0)
+        rc = head_rows(o, &l->qkv[1], i, fused ? "attn_qkv" : "attn_k", fused ? all : kv,
+                       fused ? q : 0, c->head_dim, q);
+    if (rc == 0)
+        rc = head_rows(o, &l->qkv[2], i, fused ? "attn_qkv" : "attn_v", fused ? all : kv,
+                       fused ? q + kv : 0, c->head_dim, q + kv);
+    l->n_qkv = o->d->head0 < o->d->head1 ? 3 : 0;
+    if (rc == 0)
+        rc = plan_vector(&o->p, &l->q_norm, i, "attn_q_norm", "weight", c->head_dim, false);
+    if (rc == 0)
+        rc = plan_vector(&o->p, &l->k_norm, i, "attn_k_norm", "weight", c->head_dim, false);
+    return rc < 0 ? rc : own_rows(o, &l->attn_out, i, "attn_output", c->dim, 0, o->d->rows.dim, q);
+}
+
+static int feed_forward_rows(struct loading *o, struct layer *l, int i)
+{
+    const struct decoder_config *c = &o->d->c;
+    const uint32_t *cuts = o->d->rows.ffn, n = c->ffn_dim, all = c->fused_gate ? 2 * n : n;
+    int rc = 0;
+    l->gate.mat = l->router.mat = NO_MAT;
+    if (c->gated)
+        rc = own_rows(o, &l->gate, i, c->fused_gate ? "ffn_up" : "ffn_gate", all, 0, cuts, c->dim);
+    if (rc == 0)
+        rc = own_rows(o, &l->up, i, "ffn_up", all, all - n, cuts, c->dim);
+    return rc < 0 ? rc : own_rows(o, &l->down, i, "ffn_down", c->dim, 0, o->d->rows.dim, n);
+}
+
 static int attention(struct loading *o, struct layer *l, int i)
 {
     const struct decoder_config *c = &o->d->c;
+    if (o->d->rows.n_parts)
+        return attention_rows(o, l, i);
     uint32_t q = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
     const uint32_t q_rows = c->gated_attention ? 2 * q : q;
     int rc = plan_linear(&o->p, &l->qkv[0], i, "attn_qkv", q_rows + 2 * kv, c->dim, false);
@@ -53,6 +124,8 @@ static int feed_forward(struct loading *o, struct layer *l, int i)
 {
     const struct decoder_config *c = &o->d->c;
     int rc = 0;
+    if (o->d->rows.n_parts)
+        return feed_forward_rows(o, l, i);
     l->gate.mat = l->up.mat = l->down.mat = l->router.mat = NO_MAT;
     if (c->no_ffn)
         return 0;
@@ -367,7 +440,7 @@ static int measure_layers(struct decoder *d, struct err *e)
     if (n_mixed > 0 && d->end - d->first < c->n_layers)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "%s: a model with recurrent layers cannot be divided yet", c->arch);
-    d->kv_page_bytes = d->kv_head_bytes * c->n_kv_heads * (d->end - d->first - n_mixed);
+    d->kv_page_bytes = d->kv_head_bytes * (d->head1 - d->head0) * (d->end - d->first - n_mixed);
     if (d->kv_page_bytes == 0)
         d->kv_page_bytes = 64; /* pages still say which tokens a state belongs to */
     if (n_mixed == 0)
@@ -378,6 +451,56 @@ static int measure_layers(struct decoder *d, struct err *e)
     d->layer_state_floats = mixer_state_at(c->mixer, c, MIXER_STAGES);
     d->state_floats = (d->layer_state_floats * n_mixed + 15) / 16 * 16;
     return 0;
+}
+
+/* Whether the architecture can be cut by rows; otherwise e says why not. */
+static int rows_possible(const struct decoder_config *c, struct err *e)
+{
+    const char *what = c->mixer             ? "recurrent layers"
+                       : c->n_experts > 0   ? "experts"
+                       : c->qk_norm_whole   ? "norms over all heads"
+                       : c->gated_attention ? "gated attention"
+                       : c->no_ffn          ? "no feed-forward"
+                                            : NULL;
+    return what ? err_set(e, SHOAL_EUNSUPPORTED,
+                          "%s: a model with %s cannot be divided by rows yet: divide it by layers",
+                          c->arch, what)
+                : 0;
+}
+
+/* least: of a part. */
+static bool is_cut(const uint32_t *cuts, uint32_t n_parts, uint32_t all, uint32_t least)
+{
+    bool ok = cuts[0] == 0 && cuts[n_parts] == all;
+    for (uint32_t i = 0; ok && i < n_parts; i++)
+        ok = cuts[i] <= cuts[i + 1] && cuts[i + 1] - cuts[i] >= least;
+    return ok;
+}
+
+static int check_rows(const struct decoder_rows *r, const struct decoder_config *c, struct err *e)
+{
+    if (r->n_parts < 2 || r->n_parts > DECODER_ROWS_MAX || r->index >= r->n_parts)
+        return err_set(e, SHOAL_EINVAL, "part %u of %u is no part by rows", r->index, r->n_parts);
+    if (!is_cut(r->heads, r->n_parts, c->n_kv_heads, 0) ||
+        !is_cut(r->ffn, r->n_parts, c->ffn_dim, 1) || !is_cut(r->dim, r->n_parts, c->dim, 1))
+        return err_set(e, SHOAL_EINVAL,
+                       "these cuts by rows are not those of a model with %u heads of keys, %u rows "
+                       "and %u",
+                       c->n_kv_heads, c->ffn_dim, c->dim);
+    return rows_possible(c, e);
+}
+
+static int configure_rows(struct decoder *d, const struct decoder_rows *r, struct err *e)
+{
+    if (r->n_parts == 0)
+        return 0;
+    if (d->end - d->first < d->c.n_layers)
+        return err_set(e, SHOAL_EINVAL, "a part by rows has rows of all layers");
+    int rc = check_rows(r, &d->c, e);
+    d->rows = *r;
+    d->head0 = r->heads[r->index];
+    d->head1 = rc == 0 ? r->heads[r->index + 1] : 0;
+    return rc;
 }
 
 static int configure(struct decoder *d, const struct model_file *file, const struct decoder_opts *o,
@@ -431,11 +554,14 @@ static int configure(struct decoder *d, const struct model_file *file, const str
     d->experts.n_used = d->c.n_experts_used;
     d->experts.renormalize = d->c.expert_norm;
     d->n_states = o->n_states ? o->n_states : 1;
-    if ((rc = measure_layers(d, e)) < 0)
+    d->head1 = d->c.n_kv_heads;
+    if ((rc = configure_rows(d, &o->rows, e)) < 0 || (rc = measure_layers(d, e)) < 0)
         return rc;
     weights_init(&d->weights, &d->k->layout);
     if (d->first > 0 || !decoder_has_head(d))
         d->weights.part = d->first << 16 | d->end;
+    if (d->rows.n_parts)
+        d->weights.part = (uint32_t)hash_bytes(&d->rows, sizeof(d->rows), 0) | 1u;
     return 0;
 }
 
@@ -518,6 +644,9 @@ int decoder_costs(struct decoder_costs *out, const struct model_file *file,
         *out = (struct decoder_costs){.n_layers = d->c.n_layers,
                                       .dim = d->c.dim,
                                       .n_vocab = d->c.n_vocab,
+                                      .n_kv_heads = d->c.n_kv_heads,
+                                      .ffn_dim = d->c.ffn_dim,
+                                      .rows = rows_possible(&d->c, NULL) == 0,
                                       .kv_page_bytes = d->kv_head_bytes * d->c.n_kv_heads};
     for (uint32_t i = d->first; rc == 0 && i < d->end; i++) {
         const struct layer *l = &d->layers[i];
@@ -627,6 +756,23 @@ size_t decoder_kv_page_bytes(const struct decoder *d)
 void decoder_set_kv(struct decoder *d, uint8_t *kv)
 {
     d->kv = kv;
+}
+
+void decoder_set_gather(struct decoder *d, decoder_gather_fn fn, void *ctx)
+{
+    d->gather = fn;
+    d->gather_ctx = ctx;
+}
+
+void decoder_recut(struct decoder *d, const struct decoder_rows *rows)
+{
+    assert(rows->heads[rows->index] == d->head0 && rows->heads[rows->index + 1] == d->head1);
+    d->rows = *rows;
+}
+
+bool decoder_lost(const struct decoder *d)
+{
+    return d->lost;
 }
 
 void decoder_watch(struct decoder *d, decoder_watch_fn fn, void *ctx)

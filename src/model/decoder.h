@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "kernels/kern.h"
 #include "format/model_file.h"
+#include "model/decoder_rows.h"
 
 enum decoder_act { DECODER_ACT_SILU, DECODER_ACT_GELU, DECODER_ACT_GELU_ERF };
 
@@ -106,7 +107,8 @@ struct decoder_opts {               /* all zero means defaults */
      * are loaded.  The part with layer 0 embeds tokens, the one with the last layer computes
      * logits. */
     uint32_t layer_first, layer_end;
-    const char *cache_dir; /* folder for tiled weights; NULL: none */
+    struct decoder_rows rows; /* or rows of all layers; n_parts 0: whole matrices */
+    const char *cache_dir;    /* folder for tiled weights; NULL: none */
     /* Progress of tiling, 0..1; returns true to cancel. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
@@ -183,9 +185,17 @@ const float *decoder_logits(const struct decoder *d, uint32_t i);
 /* What the last layer of this part computed for token i of the last pass, [dim], in the order of
  * runs; the input of the next part.  Not of the part with the last layer. */
 const float *decoder_hidden(const struct decoder *d, uint32_t i);
+/* For a part by rows, before its first pass: what gets the results of the others. */
+void decoder_set_gather(struct decoder *d, decoder_gather_fn fn, void *ctx);
+/* Cuts that differ in the other parts only (decoder_rows_recut), for later passes. */
+void decoder_recut(struct decoder *d, const struct decoder_rows *rows);
+/* Whether a gather of the last pass failed. */
+bool decoder_lost(const struct decoder *d);
 /* Bytes of tensors by what needs them: of each layer, of the embedding and of the head. */
 struct decoder_costs {
     uint32_t n_layers, dim, n_vocab;
+    uint32_t n_kv_heads, ffn_dim;
+    bool rows;            /* it can be cut by rows */
     uint64_t layer_bytes; /* of the largest one */
     uint64_t head_bytes;
     uint64_t kv_page_bytes; /* of one layer */

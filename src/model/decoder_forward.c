@@ -113,19 +113,20 @@ static void head_norms(const struct decoder *d, float *x, uint32_t n_heads, cons
         d->k->rmsnorm(x + at, x + at, w, width, d->c.norm_eps);
 }
 
-/* Norms of queries and keys, and their rotation. */
+/* Norms of queries and keys, and their rotation, from the first own head on. */
 static void prepare_heads(const struct decoder *d, const struct layer *l, uint32_t t, float *q,
                           float *k)
 {
     const struct decoder_config *c = &d->c;
+    const uint32_t n_kv = d->head1 - d->head0, n_q = n_kv * (c->n_heads / c->n_kv_heads);
     for (int step = 0; step < 2; step++) {
         if ((step == 1) == c->qk_norm_rotated) {
-            head_norms(d, q, c->n_heads, l->q_norm);
-            head_norms(d, k, c->n_kv_heads, l->k_norm);
+            head_norms(d, q, n_q, l->q_norm);
+            head_norms(d, k, n_kv, l->k_norm);
         } else if (c->rope_dim && !l->no_rope) {
             const float *cs = d->rope_cs[l->local_rope] + (size_t)t * c->rope_dim * 2;
-            d->k->rope(q, c->n_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
-            d->k->rope(k, c->n_kv_heads, c->head_dim, c->rope_dim, cs, c->rope_neox);
+            d->k->rope(q, n_q, c->head_dim, c->rope_dim, cs, c->rope_neox);
+            d->k->rope(k, n_kv, c->head_dim, c->rope_dim, cs, c->rope_neox);
         }
     }
 }
@@ -152,10 +153,12 @@ static void prepare(struct decoder *d, uint32_t layer, uint32_t t)
         part_gates(d, q, d->gate + (size_t)t * c->n_heads * c->head_dim);
     }
     float *v = k + c->n_kv_heads * c->head_dim;
-    prepare_heads(d, &d->layers[layer], t, q, k);
+    prepare_heads(d, &d->layers[layer], t,
+                  q + d->head0 * (c->n_heads / c->n_kv_heads) * c->head_dim,
+                  k + d->head0 * c->head_dim);
     uint8_t *page = d->kv + r->pages[pos / KERN_PAGE] * d->kv_page_bytes +
-                    d->layers[layer].kv_at * c->n_kv_heads * d->kv_head_bytes;
-    for (uint32_t h = 0; h < c->n_kv_heads; h++, page += d->kv_head_bytes)
+                    d->layers[layer].kv_at * (d->head1 - d->head0) * d->kv_head_bytes;
+    for (uint32_t h = d->head0; h < d->head1; h++, page += d->kv_head_bytes)
         d->k->kv_store(page, d->kv_kind, c->head_dim, pos % KERN_PAGE, k + h * c->head_dim,
                        v + h * c->head_dim);
 }
@@ -239,6 +242,38 @@ static void join_experts(struct decoder *d, uint32_t layer, uint32_t t)
     join_ffn(d, layer, t);
 }
 
+static struct products_ffn ffn_of(const struct decoder *d, uint32_t layer)
+{
+    static const enum products_act act_of[] = {
+        [DECODER_ACT_SILU] = PRODUCTS_ACT_SILU,
+        [DECODER_ACT_GELU] = PRODUCTS_ACT_GELU,
+        [DECODER_ACT_GELU_ERF] = PRODUCTS_ACT_GELU_ERF,
+    };
+    const struct layer *l = &d->layers[layer];
+    return (struct products_ffn){.gate = &l->gate,
+                                 .up = &l->up,
+                                 .act = act_of[d->c.act],
+                                 .in = &d->act_x,
+                                 .hidden = &d->act_hidden,
+                                 .h = d->hidden,
+                                 .h_up = d->hidden_up,
+                                 .form = d->int_hidden ? LINEAR_INPUT_BLOCKS : LINEAR_INPUT_FLOATS};
+}
+
+/* By rows: the activation of own columns; then, with those of the others, the rounding. */
+static void activate_own(struct decoder *d, uint32_t layer, uint32_t t)
+{
+    const struct products_with w = with(d);
+    const struct products_ffn f = ffn_of(d, layer);
+    const struct decoder_rows *r = &d->rows;
+    products_ffn_activate(&w, &f, t, r->ffn[r->index], r->ffn[r->index + 1]);
+}
+
+static void round_hidden(struct decoder *d, uint32_t t)
+{
+    quantize(d, &d->act_hidden, d->int_hidden, t);
+}
+
 /* ---- phases --------------------------------------------------------------------------------- */
 
 #define EACH_TOKEN(call)                                                                           \
@@ -271,6 +306,8 @@ TOKEN_STEP(finish_mixed, finish_mixed(d, layer, t))
 TOKEN_STEP(join_attention, join_attention(d, layer, t))
 TOKEN_STEP(join_ffn, join_ffn(d, layer, t))
 TOKEN_STEP(join_experts, join_experts(d, layer, t))
+TOKEN_STEP(activate_own, activate_own(d, layer, t))
+TOKEN_STEP(round_hidden, round_hidden(d, t))
 #undef TOKEN_STEP
 
 /* Calibration only: reports the input of some products, once per layer. */
@@ -345,23 +382,24 @@ static void attend_unit(struct decoder *d, uint32_t layer, const struct attn_uni
     const struct decoder_run *r = &d->runs[u->run];
     const uint32_t group = c->n_heads / c->n_kv_heads, heads = c->n_heads * c->head_dim;
     const size_t first = d->run_first[u->run], at = (size_t)u->kv_head * group * c->head_dim;
-    struct kern_attn job = {.q = d->qkv + first * d->qkv_dim + at,
-                            .q_ld = d->qkv_dim,
-                            .out = d->att + first * heads + at,
-                            .out_ld = heads,
-                            .n_tokens = r->n,
-                            .n_heads = group,
-                            .head_dim = c->head_dim,
-                            .scale = c->attn_scale,
-                            .cap = c->attn_cap,
-                            .pos0 = r->pos0,
-                            .window = d->layers[layer].window,
-                            .kind = d->kv_kind,
-                            .kv = d->kv + (d->layers[layer].kv_at * c->n_kv_heads + u->kv_head) *
-                                              d->kv_head_bytes,
-                            .page_stride = d->kv_page_bytes,
-                            .pages = r->pages,
-                            .scratch = d->attn_scratch[member]};
+    struct kern_attn job = {
+        .q = d->qkv + first * d->qkv_dim + at,
+        .q_ld = d->qkv_dim,
+        .out = d->att + first * heads + at,
+        .out_ld = heads,
+        .n_tokens = r->n,
+        .n_heads = group,
+        .head_dim = c->head_dim,
+        .scale = c->attn_scale,
+        .cap = c->attn_cap,
+        .pos0 = r->pos0,
+        .window = d->layers[layer].window,
+        .kind = d->kv_kind,
+        .kv = d->kv + (d->layers[layer].kv_at * (d->head1 - d->head0) + u->kv_head - d->head0) *
+                          d->kv_head_bytes,
+        .page_stride = d->kv_page_bytes,
+        .pages = r->pages,
+        .scratch = d->attn_scratch[member]};
     d->k->attend(&job, u->row0, u->row1);
 }
 
@@ -475,24 +513,6 @@ static void experts_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uin
     (void)member;
     for (; c < d->experts.n_groups; c += p->n_chunks)
         experts_run(&d->experts, d->k, &d->weights, l->experts, &d->act_x, c);
-}
-
-static struct products_ffn ffn_of(const struct decoder *d, uint32_t layer)
-{
-    static const enum products_act act_of[] = {
-        [DECODER_ACT_SILU] = PRODUCTS_ACT_SILU,
-        [DECODER_ACT_GELU] = PRODUCTS_ACT_GELU,
-        [DECODER_ACT_GELU_ERF] = PRODUCTS_ACT_GELU_ERF,
-    };
-    const struct layer *l = &d->layers[layer];
-    return (struct products_ffn){.gate = &l->gate,
-                                 .up = &l->up,
-                                 .act = act_of[d->c.act],
-                                 .in = &d->act_x,
-                                 .hidden = &d->act_hidden,
-                                 .h = d->hidden,
-                                 .h_up = d->hidden_up,
-                                 .form = d->int_hidden ? LINEAR_INPUT_BLOCKS : LINEAR_INPUT_FLOATS};
 }
 
 static void ffn_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
@@ -720,6 +740,78 @@ static void attention_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_
         add_phase(d, n, i, token_chunks, round_attended_chunk, NULL);
 }
 
+/* ---- by rows ---- */
+
+/* Gets what the others computed of a result of `width` columns for each cut. */
+static void gather(struct decoder *d, float *data, uint32_t ld, const uint32_t *cuts,
+                   uint32_t width)
+{
+    struct decoder_gather g = {
+        .data = data, .ld = ld, .n_tokens = d->n_tokens, .number = d->n_gathered++};
+    for (uint32_t i = 0; i <= d->rows.n_parts; i++)
+        g.cuts[i] = cuts[i] * width;
+    d->lost = d->lost || !d->gather(d->gather_ctx, &g);
+}
+
+static void gather_attended(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct decoder *d = ctx;
+    const uint32_t heads = d->c.n_heads * d->c.head_dim;
+    (void)p;
+    (void)member;
+    gather(d, d->att, heads, d->rows.heads, heads / d->c.n_kv_heads);
+}
+
+static void gather_proj(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct decoder *d = ctx;
+    (void)p;
+    (void)member;
+    gather(d, d->proj, d->c.dim, d->rows.dim, 1);
+}
+
+static void gather_hidden(void *ctx, const struct crew_phase *p, uint32_t member)
+{
+    struct decoder *d = ctx;
+    (void)p;
+    (void)member;
+    gather(d, d->hidden, d->c.ffn_dim, d->rows.ffn, 1);
+}
+
+/* A step of each token after what a finish has brought. */
+static void add_step(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks,
+                     chunk_fn chunk, finish_fn all)
+{
+    const bool few = token_chunks == 0;
+    add_phase(d, n, i, token_chunks, few ? NULL : chunk, few ? all : NULL);
+}
+
+static void add_product(struct decoder *d, uint32_t *n, uint32_t i, const struct linear *l,
+                        const struct product_fns *f, finish_fn finish)
+{
+    add_products(d, n, i, mat_bytes(d, l), mat_tiles(d, l), d->n_tokens, f, finish);
+}
+
+static void row_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks)
+{
+    const struct layer *l = &d->layers[i];
+    const uint32_t members = crew_lane_size(d->lane), most = members == 1 ? 1 : members * 8;
+    add_inputs(d, n, i, NULL);
+    add_step(d, n, i, token_chunks, prepare_chunk, prepare_all);
+    add_phase(d, n, i, d->n_units < most ? d->n_units : most, attend_chunk, gather_attended);
+    add_step(d, n, i, token_chunks, round_attended_chunk, round_attended_all);
+    add_product(d, n, i, &l->attn_out, PRODUCT_FNS(attn_out), gather_proj);
+    add_step(d, n, i, token_chunks, join_attention_chunk, join_attention_all);
+    if (l->gate.mat != NO_MAT)
+        add_product(d, n, i, &l->gate, PRODUCT_FNS(gate), NULL);
+    add_product(d, n, i, &l->up, PRODUCT_FNS(up), NULL);
+    add_step(d, n, i, token_chunks, activate_own_chunk, activate_own_all);
+    add_phase(d, n, i, 0, NULL, gather_hidden);
+    add_step(d, n, i, token_chunks, round_hidden_chunk, round_hidden_all);
+    add_product(d, n, i, &l->down, PRODUCT_FNS(down), gather_proj);
+    add_step(d, n, i, token_chunks, join_ffn_chunk, join_ffn_all);
+}
+
 static void expert_phases(struct decoder *d, uint32_t *n, uint32_t i, uint32_t token_chunks)
 {
     const struct layer *l = &d->layers[i];
@@ -810,7 +902,7 @@ static void lay_out(struct decoder *d, const struct decoder_run *runs, uint32_t 
         d->n_tokens += runs[i].n;
         /* at most 32 tokens per unit: its rows share the keys they read */
         for (uint32_t j = 0; j < runs[i].n; j += 32)
-            for (uint32_t h = 0; h < d->c.n_kv_heads; h++) {
+            for (uint32_t h = d->head0; h < d->head1; h++) {
                 uint32_t to = j + 32 < runs[i].n ? j + 32 : runs[i].n;
                 d->units[d->n_units++] = (struct attn_unit){i, h, j * group, to * group};
             }
@@ -841,6 +933,8 @@ static const struct {
     {ffn_chunk, "ffn"},
     {down_chunk, "down"},
     {join_ffn_chunk, "join"},
+    {activate_own_chunk, "act"},
+    {round_hidden_chunk, "round"},
     {output_chunk, "output"},
     {cap_logits_chunk, "cap"},
 };
@@ -851,7 +945,9 @@ static const struct {
     {start_all, "start"},          {prepare_all, "prepare"},   {attend_all, "attend"},
     {round_attended_all, "round"}, {mix_all, "mix"},           {finish_mixed_all, "mix"},
     {join_attention_all, "join"},  {choose_experts, "choose"}, {join_experts_all, "join"},
-    {join_ffn_all, "join"},        {gather_all, "gather"},
+    {join_ffn_all, "join"},        {gather_all, "gather"},     {activate_own_all, "act"},
+    {round_hidden_all, "round"},   {gather_attended, "wait"},  {gather_proj, "wait"},
+    {gather_hidden, "wait"},
 };
 
 /* What is not in the tables is what adapters add. */
@@ -873,6 +969,8 @@ static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uin
 {
     lay_out(d, runs, n_runs);
     lay_out_adapters(d);
+    d->n_gathered = 0;
+    d->lost = false;
     if (d->n_tokens == 0)
         return 0;
     bool few = d->n_tokens <= PRODUCTS_FEW;
@@ -889,7 +987,8 @@ static uint32_t plan_pass(struct decoder *d, const struct decoder_run *runs, uin
     else
         add_phase(d, &n, 0, token_chunks, start_chunk, NULL);
     for (uint32_t i = d->first; i < d->end; i++)
-        layer_phases(d, &n, i, token_chunks, small);
+        d->rows.n_parts ? row_phases(d, &n, i, token_chunks)
+                        : layer_phases(d, &n, i, token_chunks, small);
     if (d->n_logits > 0 && decoder_has_head(d)) {
         add_phase(d, &n, 0, 0, NULL, gather_all);
         add_products(d, &n, 0, mat_bytes(d, &d->output), mat_tiles(d, &d->output), d->n_logits,

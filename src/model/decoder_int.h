@@ -35,6 +35,12 @@ struct decoder {
     float *inv_freq[2];           /* global and local: [rope_dim / 2] */
 
     uint32_t first, end; /* its layers: all, or a part */
+    struct decoder_rows rows;
+    uint32_t head0, head1; /* its heads of keys and values: all, or those of its rows */
+    decoder_gather_fn gather;
+    void *gather_ctx;
+    uint32_t n_gathered; /* in this pass */
+    bool lost;
     uint32_t n_ctx, max_batch, max_logits, max_threads;
     enum kern_kv kv_kind;
     uint8_t *kv;
@@ -87,12 +93,12 @@ struct decoder {
 /* Of a pass. */
 static inline uint32_t decoder_most_phases(const struct decoder_config *c)
 {
-    return c->n_layers * 15 + 9;
+    return c->n_layers * 17 + 9;
 }
 
 static inline bool decoder_has_head(const struct decoder *d)
 {
-    return d->end == d->c.n_layers;
+    return d->end == d->c.n_layers && d->rows.index + 1 >= d->rows.n_parts;
 }
 
 #endif

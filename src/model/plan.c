@@ -224,6 +224,35 @@ int plan_linear_rows(struct plan *p, struct linear *l, int layer, const char *pa
     return weights_add_rows(p->weights, t, row0, n_rows, &l->mat, p->e);
 }
 
+bool plan_has(const struct plan *p, int layer, const char *part)
+{
+    char name[96];
+    name_of(name, sizeof(name), layer, part, "weight");
+    return model_file_find_tensor(p->file, name) != NULL;
+}
+
+int plan_linear_part(struct plan *p, struct linear *l, int layer, const char *part,
+                     const struct plan_part *rows, uint32_t n_cols)
+{
+    char name[96];
+    name_of(name, sizeof(name), layer, part, "weight");
+    const struct model_file_tensor *t = plan_claim(p, name);
+    *l = (struct linear){.mat = NO_MAT};
+    if (!t)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is missing", name);
+    if (t->n_dims != 2 || t->dims[0] != n_cols || t->dims[1] != rows->n_tensor)
+        return err_set(p->e, SHOAL_EFORMAT, "tensor %s is %llu x %llu, expected %u x %u", name,
+                       (unsigned long long)t->dims[1], (unsigned long long)t->dims[0],
+                       rows->n_tensor, n_cols);
+    int rc = plan_vector(p, &l->bias, layer, part, "bias", rows->n_tensor, false);
+    if (rc < 0 || rows->n_rows == 0)
+        return rc;
+    if (l->bias)
+        l->bias += rows->first + rows->row0;
+    return weights_add_part(p->weights, t, rows->first, rows->n_all, rows->row0, rows->n_rows,
+                            &l->mat, p->e);
+}
+
 int plan_linear_of(struct plan *p, struct linear *l, int layer, const char *part, uint32_t which,
                    uint32_t n_all, uint32_t n_rows, uint32_t n_cols)
 {

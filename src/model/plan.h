@@ -88,6 +88,15 @@ SHOAL_MUST_CHECK int plan_linear(struct plan *p, struct linear *l, int layer, co
 SHOAL_MUST_CHECK int plan_linear_rows(struct plan *p, struct linear *l, int layer, const char *part,
                                       uint32_t row0, uint32_t n_rows, uint32_t n_all,
                                       uint32_t n_cols);
+/* A part of a matrix: n_rows from row0 on of the n_all that begin at row `first` of a tensor with
+ * n_tensor rows, with its bias.  n_rows 0: only claimed, and absent. */
+struct plan_part {
+    uint32_t n_tensor, first, n_all, row0, n_rows;
+};
+SHOAL_MUST_CHECK int plan_linear_part(struct plan *p, struct linear *l, int layer, const char *part,
+                                      const struct plan_part *rows, uint32_t n_cols);
+/* Whether the file has "blk.layer.part.weight". */
+bool plan_has(const struct plan *p, int layer, const char *part);
 /* Matrix `which` of a tensor that holds n_all of them, without a bias. */
 SHOAL_MUST_CHECK int plan_linear_of(struct plan *p, struct linear *l, int layer, const char *part,
                                     uint32_t which, uint32_t n_all, uint32_t n_rows,

@@ -206,12 +206,18 @@ void products_ffn_commit(const struct products_with *w, const struct products_ff
     }
 }
 
+void products_ffn_activate(const struct products_with *w, const struct products_ffn *f, uint32_t t,
+                           uint32_t r0, uint32_t r1)
+{
+    const size_t at = (size_t)t * f->hidden->n_cols + r0;
+    const bool gated = f->gate->mat != NO_MAT;
+    float *h = f->h + at;
+    activate(w->k, f, gated, h, gated ? f->h_up + at : h, r1 - r0);
+}
+
 void products_ffn_finish(const struct products_with *w, const struct products_ffn *f, uint32_t t)
 {
-    const uint32_t n = f->hidden->n_cols;
-    const bool gated = f->gate->mat != NO_MAT;
-    float *h = f->h + (size_t)t * n;
-    activate(w->k, f, gated, h, gated ? f->h_up + (size_t)t * n : h, n);
+    products_ffn_activate(w, f, t, 0, f->hidden->n_cols);
     plan_linear_round_all(w->k, f->hidden, f->form, t);
 }
 

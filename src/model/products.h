@@ -83,6 +83,9 @@ void products_ffn_commit(const struct products_with *w, const struct products_ff
 /* Activation and rounding of token t, whose gate and up were computed into h and h_up (not gated:
  * up into h): what products_ffn_run does with them, for the whole width. */
 void products_ffn_finish(const struct products_with *w, const struct products_ffn *f, uint32_t t);
+/* The activation alone, of columns r0 to r1. */
+void products_ffn_activate(const struct products_with *w, const struct products_ffn *f, uint32_t t,
+                           uint32_t r0, uint32_t r1);
 bool products_ffn_ahead(const struct products_with *w, const struct products_ffn *f,
                         const struct crew_phase *p, uint32_t c, uint32_t step);
 

@@ -27,6 +27,7 @@ void weights_fini(struct weights *w)
     mem_free(w->mats);
     mem_free(w->tensors);
     mem_free(w->offsets);
+    mem_free(w->of);
     for (uint32_t i = 0; i < w->n_parts; i++)
         mem_free(w->parts[i]);
     mem_free(w->parts);
@@ -45,7 +46,10 @@ static int grow(struct weights *w)
     void *offsets = mem_realloc(w->offsets, cap * sizeof(*w->offsets));
     if (offsets)
         w->offsets = offsets;
-    if (!mats || !tensors || !offsets)
+    void *of = mem_realloc(w->of, cap * sizeof(*w->of));
+    if (of)
+        w->of = of;
+    if (!mats || !tensors || !offsets || !of)
         return SHOAL_ENOMEM;
     w->cap = cap;
     return 0;
@@ -85,6 +89,7 @@ int weights_add(struct weights *w, const struct model_file_tensor *t, uint32_t *
     w->mats[w->n] = m;
     w->tensors[w->n] = t;
     w->offsets[w->n] = w->data_bytes;
+    w->of[w->n] = (struct weights_of){NULL, 0};
     w->data_bytes += tiles_count(&w->layout, m.n_rows) * m.tile_bytes;
     *index = w->n++;
     return 0;
@@ -109,6 +114,16 @@ int weights_add_rows(struct weights *w, const struct model_file_tensor *t, uint3
     part->n_bytes = row * n_rows;
     w->parts[w->n_parts++] = part;
     return weights_add(w, part, index, e);
+}
+
+int weights_add_part(struct weights *w, const struct model_file_tensor *t, uint32_t first,
+                     uint32_t n_all, uint32_t row0, uint32_t n_rows, uint32_t *index, struct err *e)
+{
+    int rc = weights_add_rows(w, t, first + row0, n_rows, index, e);
+    if (rc == 0)
+        w->of[*index] =
+            (struct weights_of){t->data + t->n_bytes / (size_t)t->dims[1] * first, n_all};
+    return rc;
 }
 
 /* ---- tiling -------------------------------------------------------------------------------- */
@@ -253,7 +268,10 @@ static void find_mul(struct tiling *p, uint32_t mat)
 {
     const struct model_file_tensor *t = p->w->tensors[mat];
     struct kern_mat *m = &p->w->mats[mat];
-    m->mul = is_rounded(p->w, t) ? 1.0f : tiles_mul(t->type, source(p, t), m->n_rows, m->n_cols);
+    const struct weights_of *of = &p->w->of[mat];
+    m->mul = is_rounded(p->w, t) ? 1.0f
+             : of->n_rows        ? tiles_mul(t->type, of->data, of->n_rows, m->n_cols)
+                                 : tiles_mul(t->type, source(p, t), m->n_rows, m->n_cols);
 }
 
 static void make_finish(void *ctx, const struct crew_phase *phase, uint32_t member)

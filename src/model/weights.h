@@ -27,6 +27,13 @@ enum weights_round {
     WEIGHTS_WIDE,   /* everything becomes KERN_Q8W if row lengths are multiples of 64 */
 };
 
+/* The matrix that a matrix has its rows of: what depends on all values of one is then the same for
+ * its parts.  n_rows 0: itself. */
+struct weights_of {
+    const uint8_t *data;
+    uint32_t n_rows;
+};
+
 struct weights {
     struct kern_layout layout;
     enum weights_round round; /* set before weights_add */
@@ -35,7 +42,8 @@ struct weights {
     const struct model_file_tensor **tensors;
     struct model_file_tensor **parts; /* tensors that are rows of another; owned */
     uint32_t n_parts;
-    size_t *offsets; /* of each matrix within the data */
+    size_t *offsets;       /* of each matrix within the data */
+    struct weights_of *of; /* of each matrix */
     uint32_t n, cap;
     size_t data_bytes;
     uint8_t *map;
@@ -60,6 +68,11 @@ SHOAL_MUST_CHECK int weights_add(struct weights *w, const struct model_file_tens
 SHOAL_MUST_CHECK int weights_add_rows(struct weights *w, const struct model_file_tensor *t,
                                       uint32_t row0, uint32_t n_rows, uint32_t *index,
                                       struct err *e);
+/* The same for a part of the matrix that begins at row `first` of t and has n_all rows: n_rows of
+ * them from its row row0 on. */
+SHOAL_MUST_CHECK int weights_add_part(struct weights *w, const struct model_file_tensor *t,
+                                      uint32_t first, uint32_t n_all, uint32_t row0,
+                                      uint32_t n_rows, uint32_t *index, struct err *e);
 /* Maps or tiles all registered matrices.  source: the model file, for the cache's key. */
 SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
                                   struct crew_lane *lane, bool (*progress)(void *ctx, double part),

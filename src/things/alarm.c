@@ -7,8 +7,9 @@
 #include "base/buf.h"
 #include "wire/json_out.h"
 
-static const char *const kinds[ALARM_N_KINDS] = {"limit", "rate",  "range", "spike", "shift",
-                                                 "drift", "noise", "stuck", "lost",  "pattern"};
+static const char *const kinds[ALARM_N_KINDS] = {"limit", "rate",    "range", "spike",
+                                                 "shift", "drift",   "noise", "stuck",
+                                                 "lost",  "pattern", "cycle"};
 static const char *const severities[] = {"info", "warning", "critical"};
 static const char *const changes[ALARM_N_CHANGES] = {"raised",  "worsened",  "acknowledged",
                                                      "cleared", "explained", "extended"};
@@ -231,6 +232,14 @@ static void put_main(struct buf *b, const struct alarm_event *e, const struct al
         buf_puts(b, " for ");
         put_span(b, e->changed_ms - e->since_ms);
         break;
+    case ALARM_CYCLE:
+        put_subject(b, e, c);
+        buf_puts(b, " has been at ");
+        put_value(b, c->value, c->unit);
+        buf_puts(b, " for ");
+        put_span(b, e->changed_ms - e->since_ms);
+        buf_puts(b, ", far longer than ever before it switched");
+        break;
     case ALARM_LOST:
         put_subject(b, e, c);
         buf_puts(b, " has sent no good reading for ");
@@ -261,7 +270,8 @@ void alarm_explain(struct buf *out, const struct alarm_event *e)
     put_main(out, e, c);
     put_others(out, e);
     buf_putc(out, '.');
-    if (e->kind != ALARM_LIMIT && e->kind != ALARM_STUCK && e->kind != ALARM_LOST)
+    if (e->kind != ALARM_LIMIT && e->kind != ALARM_STUCK && e->kind != ALARM_LOST &&
+        e->kind != ALARM_CYCLE)
         put_normal(out, c);
     if (e->learned > 0)
         buf_printf(out, " Still learning: only %u readings are known.", e->learned);

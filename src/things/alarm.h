@@ -26,6 +26,7 @@ enum alarm_kind {
     ALARM_STUCK,   /* the value has not changed for unusually long */
     ALARM_LOST,    /* no good readings arrive */
     ALARM_PATTERN, /* the channels of a machine do not fit together */
+    ALARM_CYCLE,   /* it should have switched to another of its levels long ago */
     ALARM_N_KINDS
 };
 

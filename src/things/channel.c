@@ -253,8 +253,9 @@ static void learn_plain(struct profile *p, const double *v, const int64_t *times
     p->plain_spread = sqrt(fmax(squares / (double)n - p->plain_mean * p->plain_mean, 0));
 }
 
-void channel_learn(struct profile *p, const double *v, const int64_t *times, size_t n,
-                   double interval_ms, double *scratch)
+/* least: the deviation, at least. */
+static void learn(struct profile *p, const double *v, const int64_t *times, size_t n,
+                  double interval_ms, double least, double *scratch)
 {
     double *a = scratch, *b = scratch + n, *c = scratch + 2 * n;
     *p = (struct profile){.interval_ms = interval_ms, .n = (uint32_t)n};
@@ -270,7 +271,8 @@ void channel_learn(struct profile *p, const double *v, const int64_t *times, siz
     for (size_t i = 0; i < n; i++)
         a[i] = v[i] - channel_usual(p, times ? times[i] : -1);
     /* A constant channel still has a scale, so that any change is large but finite. */
-    double least = fmax(1e-3 * fmax(fabs(p->mean), fmax(fabs(p->low), fabs(p->high))), 1e-9);
+    least = fmax(least, 1e-3 * fmax(fabs(p->mean), fmax(fabs(p->low), fabs(p->high))));
+    least = fmax(least, 1e-9);
     p->spread = fmax(robust_spread(a, n, 0, b), least);
     for (size_t i = 1; i < n; i++)
         a[i - 1] = v[i] - v[i - 1];
@@ -280,14 +282,32 @@ void channel_learn(struct profile *p, const double *v, const int64_t *times, siz
     learn_tails(p, v, times, n, b, c);
 }
 
+void channel_learn(struct profile *p, const double *v, const int64_t *times, size_t n,
+                   double interval_ms, double *scratch)
+{
+    learn(p, v, times, n, interval_ms, 0, scratch);
+}
+
 static uint32_t slot_of(const struct channel *c, uint32_t back)
 {
     return (c->next + CHANNEL_MAX_LEARN - back) % CHANNEL_MAX_LEARN;
 }
 
+static double folded(const struct channel *c, double value, bool *at)
+{
+    *at = false;
+    return c->fixed ? value : duty_fold(&c->duty, value, at);
+}
+
+double channel_unfolded(const struct channel *c, double value)
+{
+    return c->fixed ? value : duty_unfold(&c->duty, value);
+}
+
 double channel_kept(const struct channel *c, uint32_t back)
 {
-    return (double)c->kept[slot_of(c, back)];
+    bool at;
+    return folded(c, (double)c->kept[slot_of(c, back)], &at);
 }
 
 bool channel_is_doubtful(const struct channel *c, uint32_t back)
@@ -322,13 +342,36 @@ static void learn_now(struct channel *c)
     double v[CHANNEL_MAX_LEARN] = {0}, scratch[3 * CHANNEL_MAX_LEARN], out[CHANNEL_N_STATS], z;
     const uint32_t n = good_steps(c, v);
     const double interval_ms = c->usual.interval_ms;
-    channel_learn(&c->usual, v, NULL, n, interval_ms, scratch);
+    bool at;
+    learn(&c->usual, v, NULL, n, interval_ms, c->fixed ? 0 : duty_least(&c->duty), scratch);
     begin_motion(&c->motion, &c->usual, n);
     for (uint32_t i = n > AGAIN ? n - AGAIN : 0; i < n; i++)
         step_stats(&c->usual, &c->motion, v[i], c->usual.mean, out, &z);
     c->motion.started = true;
-    c->motion.last = c->last;
+    c->motion.last = folded(c, c->last, &at);
     c->n_since = 0;
+}
+
+/* The levels of a duty cycle are known, or others than before: what was at one of them is usual,
+ * and was reported when it was new. */
+static void take_levels(struct channel *c)
+{
+    uint32_t n_doubtful = 0, n_was = 0;
+    bool at;
+    for (uint32_t back = 1; back <= c->n_kept; back++)
+        n_was += channel_is_doubtful(c, back);
+    memset(c->doubtful, 0, sizeof(c->doubtful));
+    for (uint32_t back = 1; c->duty.n_known > 0 && back <= c->n_kept; back++) {
+        (void)folded(c, (double)c->kept[slot_of(c, back)], &at);
+        if (!at)
+            set_doubtful(c, back);
+        n_doubtful += !at;
+    }
+    c->n_good = c->n_kept - n_doubtful;
+    c->n_doubtful -= n_was > n_doubtful ? n_was - n_doubtful : 0;
+    c->n_far = c->n_unusual = 0;
+    c->reported = false;
+    learn_now(c);
 }
 
 /* The state that lasts is the usual one from now on. */
@@ -507,10 +550,28 @@ static void learn_step(struct channel *c, double value, const double stats[CHANN
     }
 }
 
+/* Judges a value that is folded, and learns from it. */
+static void judge(struct channel *c, double value, int64_t time_ms, struct channel_result *r)
+{
+    double stats[CHANNEL_N_STATS];
+    step_stats(&c->usual, &c->motion, value, channel_usual(&c->usual, time_ms), stats, &r->z);
+    r->checked = c->always || !surely_usual(&c->usual, stats);
+    if (r->checked)
+        weigh(c, stats, r);
+    r->away = fabs(c->motion.short16.sum) > AWAY * c->motion.short16.weight;
+    bool drifts = stats[CHANNEL_LONG] > 0;
+    r->doubtful = begins_a_state(c, r->z) || r->away || r->expected <= DOUBT * r->target;
+    c->n_unusual = r->doubtful || drifts ? c->n_unusual + 1 : 0;
+    c->reported = c->n_unusual > 0 && (c->reported || r->expected <= r->target);
+    if (r->doubtful)
+        channel_doubt(c);
+    learn_step(c, value, stats, r);
+}
+
 struct channel_result channel_step(struct channel *c, double value, int64_t time_ms)
 {
     struct channel_result r = {.expected = INFINITY};
-    double stats[CHANNEL_N_STATS];
+    bool at;
     const bool same = c->n_since + c->n_kept > 0 && value == c->last;
     if (!same && c->usual.n > 0 && c->run > c->ended_run)
         c->ended_run = c->run;
@@ -519,27 +580,21 @@ struct channel_result channel_step(struct channel *c, double value, int64_t time
     keep(c, value);
     c->n_since++;
     c->n_good++;
+    if (duty_step(&c->duty, value) && !c->fixed && c->usual.n > 0)
+        take_levels(c);
     if (c->usual.n == 0) {
         if (c->n_kept >= MIN_LEARN)
             learn_now(c);
         return r;
     }
-    step_stats(&c->usual, &c->motion, value, channel_usual(&c->usual, time_ms), stats, &r.z);
     r.expected = DAY_MS / fmax(c->usual.interval_ms, 1);
     r.target = channel_target(c->wanted, (double)c->usual.n + c->n_since, c->usual.interval_ms);
-    r.checked = c->always || !surely_usual(&c->usual, stats);
-    if (r.checked)
-        weigh(c, stats, &r);
     r.stuck = is_stuck(c);
+    r.overdue = duty_overdue(&c->duty);
     r.ready = true;
-    bool away = fabs(c->motion.short16.sum) > AWAY * c->motion.short16.weight;
-    bool drifts = stats[CHANNEL_LONG] > 0;
-    r.doubtful = begins_a_state(c, r.z) || away || r.expected <= DOUBT * r.target;
-    c->n_unusual = r.doubtful || drifts ? c->n_unusual + 1 : 0;
-    c->reported = c->n_unusual > 0 && (c->reported || r.expected <= r.target);
-    r.away = away;
-    if (r.doubtful)
+    if (!c->fixed && duty_where(&c->duty) == DUTY_BETWEEN)
         channel_doubt(c);
-    learn_step(c, value, stats, &r);
+    else
+        judge(c, folded(c, value, &at), time_ms, &r);
     return r;
 }

@@ -27,6 +27,10 @@
  * until their state was reported. A state that lasts is reported at the latest when it becomes the
  * usual one.
  *
+ * A channel that switches between levels (duty.h) is folded: every level counts as the first one.
+ * Values on their way between two levels are not judged. A profile that was learned before is of
+ * the values as they are, and stays.
+ *
  * Thread:    belongs to its caller.
  * Ownership: plain data in the caller's storage; no pointers inside.
  * Failure:   cannot fail. */
@@ -37,6 +41,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "things/duty.h"
 #include "things/tail.h"
 
 #define CHANNEL_MAX_LEARN 1024u
@@ -104,12 +109,14 @@ struct channel_result {
     bool away;              /* the last steps are far from the usual level: the event is not over */
     bool stuck;             /* the value has not changed for unusually many steps */
     bool doubtful;          /* nothing was learned from this step */
+    uint32_t overdue;       /* steps at a level that the channel should have left long ago; or 0 */
     bool ready;             /* false: too few steps for any verdict */
 };
 
 struct channel {
     struct profile usual;
     struct channel_motion motion;
+    struct duty duty;
     bool fixed;            /* the profile was learned before and is kept */
     bool always;           /* the precise detector sees every step */
     bool reported;         /* the present doubtful state was beyond the target */
@@ -134,13 +141,15 @@ void channel_init(struct channel *c, const struct profile *p, uint32_t learn, do
 struct channel_result channel_step(struct channel *c, double value, int64_t time_ms);
 /* Puts the last step in quarantine: others know that it is in doubt. */
 void channel_doubt(struct channel *c);
-/* One of the n_kept last steps: 1 is the last one. */
+/* One of the n_kept last steps, folded: 1 is the last one. */
 double channel_kept(const struct channel *c, uint32_t back);
 bool channel_is_doubtful(const struct channel *c, uint32_t back);
 /* False alarms per day that are accepted after `steps` steps. */
 double channel_target(double wanted, double steps, double interval_ms);
 /* The usual level at a time. */
 double channel_usual(const struct profile *p, int64_t time_ms);
+/* A value of the profile at the level where the channel is now. */
+double channel_unfolded(const struct channel *c, double value);
 
 /* Learns from steps in order of time.  times: [n] in milliseconds, or NULL; scratch: [3 n]. */
 void channel_learn(struct profile *p, const double *v, const int64_t *times, size_t n,

@@ -29,7 +29,7 @@ static void put_others(struct alarm_event *e, const struct things_alarm *a)
     for (uint32_t i = 0; m && i < m->n_members && e->n_channels < ALARM_MAX_CHANNELS; i++) {
         const struct things_sensor *o = m->members[i];
         const struct profile *p = &o->channel.usual;
-        double usual = channel_usual(p, o->time_ms);
+        double usual = channel_unfolded(&o->channel, channel_usual(p, o->time_ms));
         if (o == a->lead)
             continue;
         if (o->held && o->alarm == a)

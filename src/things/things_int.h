@@ -95,13 +95,17 @@ struct things {
 static inline double things_low(const struct things_sensor *s)
 {
     const struct profile *p = &s->channel.usual;
-    return !isnan(s->normal_low) ? s->normal_low : p->n ? p->low : (double)NAN;
+    return !isnan(s->normal_low) ? s->normal_low
+           : p->n                ? channel_unfolded(&s->channel, p->low)
+                                 : (double)NAN;
 }
 
 static inline double things_high(const struct things_sensor *s)
 {
     const struct profile *p = &s->channel.usual;
-    return !isnan(s->normal_high) ? s->normal_high : p->n ? p->high : (double)NAN;
+    return !isnan(s->normal_high) ? s->normal_high
+           : p->n                 ? channel_unfolded(&s->channel, p->high)
+                                  : (double)NAN;
 }
 
 /* Kinds of one cause: a value that is unlike those before it. */

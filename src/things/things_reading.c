@@ -106,7 +106,7 @@ static void step(struct things_sensor *s, int64_t time_ms, struct things_cause *
 {
     double v = s->sum / s->n_sum;
     const struct profile *p = &s->channel.usual;
-    double usual = p->n ? channel_usual(p, time_ms) : s->last_step;
+    double usual = p->n ? channel_unfolded(&s->channel, channel_usual(p, time_ms)) : s->last_step;
     s->sum = 0;
     s->n_sum = 0;
     s->step_ms = time_ms;
@@ -125,6 +125,9 @@ static void step(struct things_sensor *s, int64_t time_ms, struct things_cause *
     if (r.stuck)
         consider(c, ALARM_STUCK, ALARM_WARNING, 0.5, (double)NAN,
                  time_ms - (int64_t)(s->channel.run * s->interval_ms));
+    if (r.overdue)
+        consider(c, ALARM_CYCLE, ALARM_WARNING, 0.5, (double)NAN,
+                 time_ms - (int64_t)(r.overdue * s->interval_ms));
     double wanted = r.target * (s->held ? RELEASE : 1);
     if (r.expected <= wanted)
         consider(c, kind_of(r.stat), ALARM_WARNING, s->score, (double)NAN, 0);

@@ -3,11 +3,12 @@
 // or the program in $REGISTRY.
 // Usage: oci_registry.js SHOAL
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFileSync } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
+const { start: startRegistry } = require('./registry_start.js');
 
 const shoal = path.resolve(process.argv[2]);
 process.env.NODE_PATH = t.modules('ollama@0.6.3', 'whatwg-fetch@3.6.20');
@@ -15,20 +16,6 @@ require('module').Module._initPaths();
 const { Ollama } = require('ollama');
 const file = path.join(t.root, 'models/reply-draft.gguf'), bytes = fs.readFileSync(file);
 const sha = (b) => crypto.createHash('sha256').update(b).digest('hex');
-
-// Starts the registry on a free port, which it logs.
-async function startRegistry() {
-    const config = path.join(t.tmp, 'registry.yml');
-    fs.writeFileSync(config, `version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: ${t.tmp}/registry}}\nhttp: {addr: "127.0.0.1:0"}\n`);
-    const child = spawn(process.env.REGISTRY ?? 'docker-registry', ['serve', config], { stdio: ['ignore', 'pipe', 'pipe'] });
-    let log = '';
-    for (const out of [child.stdout, child.stderr])
-        out.on('data', (x) => { log += x; });
-    process.on('exit', () => child.kill('SIGKILL'));
-    child.on('error', (e) => { log += String(e); });
-    await t.until(() => /listening on 127\.0\.0\.1:\d+/.test(log) || child.exitCode !== null, `docker-registry listens: ${log}`);
-    return { child, url: `http://${/listening on (127\.0\.0\.1:\d+)/.exec(log)[1]}` };
-}
 
 async function start(name, url) {
     const config = path.join(t.tmp, `${name}.yaml`);
@@ -39,7 +26,7 @@ async function start(name, url) {
 }
 
 (async () => {
-    const registry = await startRegistry();
+    const registry = await startRegistry(process.env.REGISTRY ?? 'docker-registry');
     const one = await start('one', registry.url), two = await start('two', registry.url);
     await one.o.create({ model: 'me/polite:1b', from: 'reply', system: 'Be polite.', parameters: { temperature: 0.5 }, license: 'MIT' });
     const steps = [];

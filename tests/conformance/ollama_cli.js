@@ -6,6 +6,7 @@ const { spawn } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
+const { start: startRegistry } = require('./registry_start.js');
 
 const [shoal, cli, calls] = process.argv.slice(2).map((p) => path.resolve(p));
 const file = path.join(t.root, 'models/reply-draft.gguf');
@@ -31,21 +32,8 @@ function count(command, ok, what) {
     t.check(ok, `${command}: ${what}`);
 }
 
-async function startRegistry() {
-    const config = path.join(t.tmp, 'registry.yml');
-    fs.writeFileSync(config, `version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: ${t.tmp}/registry}}\nhttp: {addr: "127.0.0.1:0"}\n`);
-    const child = spawn('docker-registry', ['serve', config], { stdio: ['ignore', 'pipe', 'pipe'] });
-    let log = '';
-    for (const out of [child.stdout, child.stderr])
-        out.on('data', (x) => { log += x; });
-    process.on('exit', () => child.kill('SIGKILL'));
-    child.on('error', (e) => { log += String(e); });
-    await t.until(() => /listening on 127\.0\.0\.1:\d+/.test(log) || child.exitCode !== null, `docker-registry listens: ${log}`);
-    return { child, url: `http://${/listening on (127\.0\.0\.1:\d+)/.exec(log)[1]}` };
-}
-
 (async () => {
-    const registry = await startRegistry();
+    const registry = await startRegistry('docker-registry');
     const config = path.join(t.tmp, 'cli.yaml');
     fs.writeFileSync(config, `admin: loopback\nollama: {dir: ${t.tmp}/models, registry: "${registry.url}"}\nmodels: [{name: reply, path: ${file}}, {name: enc, path: ${t.root}/models/encoder}]\n`);
     const server = await t.start(shoal, ['--config', config]);

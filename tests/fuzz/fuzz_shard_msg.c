@@ -30,12 +30,27 @@ static void same(const struct shard_frame *f, const struct buf *b)
            memcmp(b->data, f->body - SHARD_MSG_HEAD, b->len) == 0);
 }
 
+/* Any bytes of rows can be read as floats. */
+static void check_rows(const struct shard_frame *f, const uint8_t *data, uint32_t n_tokens, bool q8,
+                       uint32_t n_cols)
+{
+    const size_t row = shard_row_bytes(q8, n_cols);
+    float *x = malloc(n_cols * sizeof(*x));
+    expect(x && inside(f, data, n_tokens * row));
+    for (uint32_t t = 0; t < n_tokens; t++)
+        shard_row_get(x, q8, data + t * row, n_cols);
+    free(x);
+}
+
 static void check_step(const struct shard_frame *f, const struct shard_step *s)
 {
     const uint8_t *at = s->runs;
     uint64_t n = 0;
     expect(inside(f, s->runs, s->runs_bytes));
-    expect(inside(f, s->data, (size_t)s->n_tokens * (s->dim ? s->dim : 1) * 4));
+    if (s->dim)
+        check_rows(f, s->data, s->n_tokens, s->q8, s->dim);
+    else
+        expect(inside(f, s->data, s->n_tokens * sizeof(int32_t)));
     for (uint32_t i = 0; i < s->n_runs; i++) {
         const struct shard_run r = shard_step_next_run(&at);
         expect(inside(f, r.pages, r.n_pages * sizeof(uint32_t)));
@@ -46,6 +61,17 @@ static void check_step(const struct shard_frame *f, const struct shard_step *s)
     expect(s->n_runs == 0 || n == s->n_tokens);
 }
 
+static void check_open(const struct shard_open *o)
+{
+    const struct decoder_rows *r = &o->rows;
+    expect(o->first < o->end && o->end <= o->n_layers && o->n_pages > 0);
+    expect((o->end == o->n_layers) == (r->n_parts > 0));
+    expect(r->n_parts <= DECODER_ROWS_MAX && (r->n_parts == 0 || r->index + 1 < r->n_parts));
+    for (uint32_t i = 0; i < r->n_parts; i++)
+        expect(r->heads[i] <= r->heads[i + 1] && r->ffn[i] <= r->ffn[i + 1] &&
+               r->dim[i] <= r->dim[i + 1]);
+}
+
 static int read_one(const struct shard_frame *f, struct buf *again, struct err *e)
 {
     struct shard_hello hello;
@@ -54,6 +80,7 @@ static int read_one(const struct shard_frame *f, struct buf *again, struct err *
     struct shard_opened opened;
     struct shard_attach attach;
     struct shard_step step;
+    struct shard_slice slice;
     struct shard_fail fail;
     int rc = 0;
     switch (f->kind) {
@@ -67,7 +94,7 @@ static int read_one(const struct shard_frame *f, struct buf *again, struct err *
         return rc;
     case SHARD_OPEN:
         if ((rc = shard_open_read(&open, f, e)) == 0) {
-            expect(open.first < open.end && open.end < open.n_layers && open.n_pages > 0);
+            check_open(&open);
             shard_open_put(again, &open);
         }
         return rc;
@@ -89,6 +116,13 @@ static int read_one(const struct shard_frame *f, struct buf *again, struct err *
     case SHARD_FAIL:
         if ((rc = shard_fail_read(&fail, f, e)) == 0)
             shard_fail_put(again, &fail);
+        return rc;
+    case SHARD_SLICE:
+        if ((rc = shard_slice_read(&slice, f, e)) == 0) {
+            expect(slice.part < DECODER_ROWS_MAX);
+            check_rows(f, slice.data, slice.n_tokens, slice.q8, slice.n_cols);
+            shard_slice_put(again, &slice);
+        }
         return rc;
     case SHARD_ECHO:
     case SHARD_ECHOED:

@@ -135,7 +135,7 @@ async function close(site) {
 }
 
 // One streamed completion: its text, chunk count and first node; on_chunk(text, n, node) is called for each chunk.
-function stream(url, body, on_chunk = () => {}) {
+function stream(url, body, on_chunk = () => {}, max_ms = undefined) {
     const said = { n: 0 };
     return t.within(new Promise((done, give) => {
         const got = { text: '', n: 0, gaps: [], error: null, status: 0 };
@@ -177,7 +177,7 @@ function stream(url, body, on_chunk = () => {}) {
         });
         req.on('error', give);
         req.end(JSON.stringify({ stream: true, stream_options: { include_usage: true }, ...body }));
-    }), { toString: () => `the end of a stream after ${said.n} chunks: ${url} ${JSON.stringify(body)}` });
+    }), { toString: () => `the end of a stream after ${said.n} chunks: ${url} ${JSON.stringify(body)}` }, max_ms);
 }
 
 module.exports = { Nats, Member, open, gateway, all_ready, close, stream };

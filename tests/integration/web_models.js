@@ -120,7 +120,7 @@ async function tryOut(page) {
 
 // A server with one decoder alone: what it cannot do says so.
 async function bare(browser) {
-    const server = await t.start(shoal, ['-m', `one=${path.join(data, 'refs/llama-gqa.gguf')}`]);
+    const server = await t.start(shoal, ['-m', `one=${path.join(data, 'refs/llama-gqa.gguf')}`], { env: { SHOAL_MODELS: t.tmp } }); // no pack: no home
     const page = await web.open(browser, server.url, {}, '/#try');
     await page.waitForSelector('#try-out .empty');
     t.check(/No model here can classify/.test(await text(page, '#try-out')), 'no such model');
@@ -128,9 +128,18 @@ async function bare(browser) {
     await page.click('nav >> text=Ask');
     await page.waitForSelector('#ask-note .empty');
     t.check(/takes no commands/.test(await text(page, '#ask-note')), 'no commands');
+    t.check(!await page.isVisible('#ask-form') && !await page.isVisible('#ask-budget'), 'and no field for them');
+    for (const [view, title] of [['sensors', 'No sensors here'], ['home', 'No home here'], ['shoal', 'This server is alone']]) { // by their addresses
+        await page.goto(`${server.url}/#${view}`);
+        await page.waitForSelector(`#${view}-note .empty`);
+        t.same(await text(page, `#${view}-note h2`), title, `nothing in ${view}`);
+        t.same(await page.$$eval(`#view-${view} .error`, (all) => all.length), 0, `no failure in ${view}`);
+    }
+    t.check(!await page.isVisible('#home-form'), 'no field for a home that is not there');
     await page.waitForFunction(() => document.getElementById('status').textContent === '1 model ready');
     await page.click('nav >> text=Models');
     await page.waitForSelector('[data-model="one"]');
+    t.check(await text(page, '[data-model="one"] td') !== '', 'no empty cell for a model without a task');
     t.check(await page.isVisible('#add-how') && !await page.isVisible('#add-form'), 'how to add a model where the page may not');
     await page.context().close();
     t.same((await server.stop()).code, 0, 'exit');

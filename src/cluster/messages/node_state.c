@@ -91,6 +91,7 @@ static void put_parts(pb_chain *m, struct arena *a, const struct node_chain *c)
         list[i].node = pb_text(c->parts[i].node);
         list[i].first = c->parts[i].first;
         list[i].end = c->parts[i].end;
+        list[i].share = c->parts[i].share;
     }
     m->n_parts = list ? c->n_parts : 0;
 }
@@ -122,6 +123,8 @@ static void put_chains(pb_state *m, struct arena *a, const struct node_state *s)
         list[i].step_ms = c->step_ms;
         list[i].remote_ms = c->remote_ms;
         list[i].step_bytes = c->step_bytes;
+        list[i].wait_ms = c->wait_ms;
+        list[i].q8 = c->q8;
         put_parts(&list[i], a, c);
     }
     m->n_chains = list ? s->n_chains : 0;
@@ -272,6 +275,11 @@ static int read_prefixes(struct node_state *out, struct arena *a, const pb_state
     return 0;
 }
 
+static double sane(double x)
+{
+    return isfinite(x) && x >= 0 ? x : 0;
+}
+
 static void read_parts(struct node_chain *out, struct arena *a, const pb_chain *m)
 {
     const uint32_t n =
@@ -280,14 +288,10 @@ static void read_parts(struct node_chain *out, struct arena *a, const pb_chain *
     for (uint32_t i = 0; list && i < n; i++)
         list[i] = (struct node_chain_part){.node = clean(a, m->parts[i]->node),
                                            .first = m->parts[i]->first,
-                                           .end = m->parts[i]->end};
+                                           .end = m->parts[i]->end,
+                                           .share = sane(m->parts[i]->share)};
     out->parts = list;
     out->n_parts = list ? n : 0;
-}
-
-static double sane(double x)
-{
-    return isfinite(x) && x >= 0 ? x : 0;
 }
 
 /* At most NODE_STATE_MAX_CHAINS, each with as many parts: they are only shown. */
@@ -304,7 +308,9 @@ static void read_chains(struct node_state *out, struct arena *a, const pb_state 
                                       .predicted_ms = sane(c->predicted_ms),
                                       .step_ms = sane(c->step_ms),
                                       .remote_ms = sane(c->remote_ms),
-                                      .step_bytes = sane(c->step_bytes)};
+                                      .step_bytes = sane(c->step_bytes),
+                                      .wait_ms = sane(c->wait_ms),
+                                      .q8 = c->q8};
         read_parts(&list[i], a, c);
     }
     out->chains = list;

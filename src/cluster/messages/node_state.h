@@ -48,16 +48,18 @@ struct node_model {
 struct node_chain_part {
     const char *node;
     uint32_t first, end; /* its layers: first to end - 1 */
+    double share;        /* by rows: of every layer; otherwise 0 */
 };
 
-/* A model with layers on other nodes (cluster/shard). */
+/* A model with layers or rows on other nodes (cluster/shard). */
 struct node_chain {
     const char *model; /* the beginning of its SHA-256 */
     const struct node_chain_part *parts;
     uint32_t n_parts;
     uint32_t n_rebuilt;
     const char *lost; /* why a part was lost the last time; "": none was */
-    double predicted_ms, step_ms, remote_ms, step_bytes; /* as in node.proto */
+    double predicted_ms, step_ms, remote_ms, step_bytes, wait_ms; /* as in node.proto */
+    bool q8; /* activations travel in 8 bits: answers may differ */
 };
 
 struct node_state {

@@ -1,5 +1,5 @@
-/* shard_chain.h - the first layers of a model on other nodes, for the engine of this one
- * (engine/decode/chain.h).
+/* shard_chain.h - the first layers of a model on other nodes, or rows of all, for the engine of
+ * this one (engine/decode/chain.h).
  *
  * Thread:    the engine's.
  * Ownership: create gives; the chain's close takes back.
@@ -23,7 +23,9 @@ struct shard_chain_facts {
     uint32_t n_layers;
     uint64_t n_steps, n_tokens, n_bytes; /* bytes: received and sent */
     uint64_t step_ns, remote_ns;         /* remote: computing, by the others */
+    uint64_t wait_ns;                    /* that this node waited for results of the others */
     uint32_t n_rebuilt;
+    bool q8;        /* activations travel in 8 bits: answers may differ */
     char lost[160]; /* why it was rebuilt last */
 };
 

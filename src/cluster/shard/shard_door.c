@@ -13,6 +13,7 @@
 #include "base/thread/thread.h"
 #include "cluster/shard/shard_link.h"
 #include "cluster/shard/shard_part.h"
+#include "cluster/shard/shard_rows.h"
 #include "net/tls.h"
 #include "shoal/shoal_version.h"
 
@@ -43,7 +44,9 @@ struct session {
     pthread_cond_t wake;
     pthread_t thread;
     char engine[64], model[13]; /* for people: whose it is, and the beginning of its SHA-256 */
-    struct buf reply;
+    struct buf reply, packed;
+    uint64_t step, mark_ns; /* by rows: the step that is computed, and since when it computes */
+    struct err lost;        /* why a gather failed; code 0: none did */
 };
 
 struct conn {
@@ -120,54 +123,6 @@ static int attach_next(struct session *s, struct err *e)
     return rc;
 }
 
-static int load(struct session *s, struct err *e)
-{
-    struct shard_door *d = s->door;
-    char path[4096];
-    const uint64_t left = d->o.memory(d->o.ctx);
-    int rc = d->o.find(d->o.ctx, s->open.sha256, path, sizeof(path), e);
-    if (rc == 0)
-        rc = shard_part_open(&s->part, &s->open, path, d->cache_dir, left, e);
-    if (rc == 0)
-        d->o.take_memory(d->o.ctx, (int64_t)shard_part_bytes(&s->part));
-    if (rc == 0 && s->next_address[0])
-        rc = attach_next(s, e);
-    if (rc < 0)
-        return rc;
-    buf_clear(&s->reply);
-    shard_opened_put(&s->reply, &(struct shard_opened){s->open.chain, shard_part_bytes(&s->part)});
-    log_info("shard", "computes layers %u to %u of model=%s for node=%s mib=%zu", s->open.first,
-             s->open.end - 1, s->model, s->engine, shard_part_bytes(&s->part) >> 20);
-    return shard_link_send(s->opener, &s->reply, e);
-}
-
-static int run_step(struct session *s, const struct queued *q, struct err *e)
-{
-    struct shard_frame f;
-    struct shard_step step;
-    const float *x;
-    const uint64_t t0 = clock_ns();
-    int rc = shard_frame_next(&f, q->bytes, q->n, e);
-    if (rc > 0)
-        rc = shard_step_read(&step, &f, e);
-    if (rc == 0 && (f.kind != SHARD_STEP || step.chain != s->open.chain))
-        rc = err_set(e, SHOAL_EFORMAT, "a step of another chain");
-    if (rc == 0)
-        rc = shard_part_run(&s->part, &step, &x, e);
-    if (rc < 0)
-        return rc;
-    step.compute_ns += clock_ns() - t0;
-    step.dim = s->open.dim;
-    step.data = (const uint8_t *)(const void *)x;
-    if (!s->out) {
-        step.n_runs = 0;
-        step.runs_bytes = 0;
-    }
-    buf_clear(&s->reply);
-    shard_step_put(&s->reply, s->out ? SHARD_STEP : SHARD_RESULT, &step);
-    return shard_link_send(s->out ? s->out : s->opener, &s->reply, e);
-}
-
 /* NULL: the session ends. */
 static struct queued *next_step(struct session *s)
 {
@@ -187,6 +142,110 @@ static struct queued *next_step(struct session *s)
     return q;
 }
 
+/* The columns of another part; they come one after the other, in any order. */
+static int take_slice(struct session *s, struct shard_gather *g, struct err *e)
+{
+    struct shard_frame f;
+    struct shard_slice slice;
+    struct queued *q = next_step(s);
+    if (!q)
+        return err_set(e, SHOAL_ECANCELLED, "the engine's node is gone");
+    int rc = shard_frame_next(&f, q->bytes, q->n, e);
+    if (rc >= 0)
+        rc = rc > 0 ? shard_gather_take(g, &f, &slice, e) : SHOAL_EFORMAT;
+    mem_free(q);
+    return rc;
+}
+
+/* By rows: called by the thread that computes. */
+static bool gather(void *ctx, const struct decoder_gather *what)
+{
+    struct session *s = ctx;
+    struct shard_gather g =
+        shard_gather_begin(what, s->open.chain, s->step, s->open.rows.n_parts, s->open.rows.index);
+    g.q8 = s->open.wire_q8;
+    buf_clear(&s->reply);
+    shard_gather_put(&s->reply, &s->packed, &g, clock_ns() - s->mark_ns);
+    int rc = shard_link_send(s->opener, &s->reply, &s->lost);
+    while (rc == 0 && !shard_gather_done(&g))
+        rc = take_slice(s, &g, &s->lost);
+    s->mark_ns = clock_ns();
+    return rc == 0;
+}
+
+/* What is computed, for people. */
+static void put_what(char *out, size_t cap, const struct shard_open *o)
+{
+    if (o->rows.n_parts)
+        snprintf(out, cap, "rows %u to %u of %u", o->rows.ffn[o->rows.index],
+                 o->rows.ffn[o->rows.index + 1] - 1, o->rows.ffn[o->rows.n_parts]);
+    else
+        snprintf(out, cap, "layers %u to %u", o->first, o->end - 1);
+}
+
+static int load(struct session *s, struct err *e)
+{
+    struct shard_door *d = s->door;
+    char path[4096], what[64];
+    const struct shard_part_opts po = {.path = path,
+                                       .cache_dir = d->cache_dir,
+                                       .memory_bytes = d->o.memory(d->o.ctx),
+                                       .gather = gather,
+                                       .gather_ctx = s};
+    int rc = d->o.find(d->o.ctx, s->open.sha256, path, sizeof(path), e);
+    if (rc == 0)
+        rc = shard_part_open(&s->part, &s->open, &po, e);
+    if (rc == 0)
+        d->o.take_memory(d->o.ctx, (int64_t)shard_part_bytes(&s->part));
+    if (rc == 0 && s->next_address[0])
+        rc = attach_next(s, e);
+    if (rc < 0)
+        return rc;
+    buf_clear(&s->reply);
+    shard_opened_put(&s->reply, &(struct shard_opened){s->open.chain, shard_part_bytes(&s->part)});
+    put_what(what, sizeof(what), &s->open);
+    log_info("shard", "computes %s of model=%s for node=%s mib=%zu", what, s->model, s->engine,
+             shard_part_bytes(&s->part) >> 20);
+    return shard_link_send(s->opener, &s->reply, e);
+}
+
+static int run_step(struct session *s, const struct queued *q, struct err *e)
+{
+    struct shard_frame f;
+    struct shard_step step;
+    const float *x;
+    const uint64_t t0 = clock_ns();
+    int rc = shard_frame_next(&f, q->bytes, q->n, e);
+    if (rc > 0)
+        rc = shard_step_read(&step, &f, e);
+    if (rc == 0 && (f.kind != SHARD_STEP || step.chain != s->open.chain))
+        rc = err_set(e, SHOAL_EFORMAT, "a step of another chain");
+    s->step = rc == 0 ? step.number : 0;
+    s->mark_ns = t0;
+    if (rc == 0)
+        rc = shard_part_run(&s->part, &step, &x, e);
+    if (rc < 0 && s->lost.code < 0)
+        return err_set(e, s->lost.code, "%s", s->lost.msg);
+    if (rc < 0 || s->open.rows.n_parts) /* by rows, the results have been gathered */
+        return rc;
+    step.compute_ns += clock_ns() - t0;
+    step.dim = s->open.dim;
+    step.q8 = s->open.wire_q8;
+    buf_clear(&s->packed);
+    for (uint32_t t = 0; t < step.n_tokens; t++)
+        shard_row_put(&s->packed, step.q8, x + (size_t)t * step.dim, step.dim);
+    if (s->packed.rc < 0)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a message");
+    step.data = (const uint8_t *)s->packed.data;
+    if (!s->out) {
+        step.n_runs = 0;
+        step.runs_bytes = 0;
+    }
+    buf_clear(&s->reply);
+    shard_step_put(&s->reply, s->out ? SHARD_STEP : SHARD_RESULT, &step);
+    return shard_link_send(s->out ? s->out : s->opener, &s->reply, e);
+}
+
 static void *session_main(void *arg)
 {
     struct session *s = arg;
@@ -197,9 +256,10 @@ static void *session_main(void *arg)
         rc = run_step(s, q, &e);
         mem_free(q);
     }
-    if (rc < 0) {
-        log_warn("shard", "layers %u to %u of model=%s for node=%s: %s", s->open.first,
-                 s->open.end - 1, s->model, s->engine, e.msg);
+    if (rc < 0 && rc != SHOAL_ECANCELLED) {
+        char what[64];
+        put_what(what, sizeof(what), &s->open);
+        log_warn("shard", "%s of model=%s for node=%s: %s", what, s->model, s->engine, e.msg);
         (void)tell(s->opener, rc, s->door->name, e.msg);
     }
     return NULL;
@@ -237,6 +297,7 @@ static void session_end(struct session *s)
     }
     pthread_cond_destroy(&s->wake);
     buf_fini(&s->reply);
+    buf_fini(&s->packed);
     mem_free(s);
 }
 
@@ -263,6 +324,7 @@ static int session_begin(struct conn *c, const struct shard_open *o, struct err 
     snprintf(s->model, sizeof(s->model), "%.12s", hex);
     pthread_cond_init(&s->wake, NULL);
     buf_init(&s->reply, SHARD_MSG_MAX_BODY + SHARD_MSG_HEAD);
+    buf_init(&s->packed, SHARD_MSG_MAX_BODY);
     pthread_mutex_lock(&d->lock);
     int rc =
         d->stop || find_session(d, o->session) ? err_set(e, SHOAL_EBUSY, "cannot open it now") : 0;
@@ -357,6 +419,7 @@ static int take(struct conn *c, const struct shard_frame *f, struct err *e)
         rc = shard_attach_read(&a, f, e);
         return rc < 0 ? rc : attach(c, &a, e);
     case SHARD_STEP:
+    case SHARD_SLICE:
         return queue_step(c, f, e);
     default:
         return err_set(e, SHOAL_EFORMAT, "a message that does not belong here");

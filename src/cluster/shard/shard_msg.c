@@ -2,9 +2,12 @@
 #include "cluster/shard/shard_msg.h"
 
 #include "base/rd.h"
-#include "engine/native/layer_part.h"
+#include "cluster/shard/shard_q8.h"
 
 #define MAX_TEXT 300u
+#define Q8_COLS 0x80000000u /* with a number of columns: they are in 8 bits */
+#define KV_Q8 1u            /* flags of an OPEN */
+#define WIRE_Q8 2u
 
 /* ---- reading ---- */
 
@@ -23,7 +26,7 @@ int shard_frame_next(struct shard_frame *f, const uint8_t *p, size_t n, struct e
     const uint16_t zero = rd_u16(&r);
     if (version != SHARD_MSG_VERSION || zero != 0)
         return bad(e, "another version of the protocol");
-    if (kind < SHARD_HELLO || kind > SHARD_FAIL)
+    if (kind < SHARD_HELLO || kind > SHARD_SLICE)
         return bad(e, "unknown kind");
     if (bytes > SHARD_MSG_MAX_BODY)
         return bad(e, "too long");
@@ -82,6 +85,40 @@ int shard_welcome_read(struct shard_welcome *m, const struct shard_frame *f, str
     return done(&r, "no answer to a greeting", e);
 }
 
+/* Cuts of one width: they rise, and the last one is the width. */
+static void cuts(struct rd *r, uint32_t *out, uint32_t n_parts)
+{
+    for (uint32_t i = 1; i <= n_parts; i++) {
+        out[i] = rd_u32(r);
+        if (out[i] < out[i - 1] || out[i] > SHARD_MSG_MAX_COLS)
+            r->bad = true;
+    }
+}
+
+/* Rows follow an OPEN that is by rows. */
+static void rows(struct rd *r, struct decoder_rows *m)
+{
+    if (rd_left(r) == 0)
+        return;
+    m->n_parts = rd_u32(r);
+    m->index = rd_u32(r);
+    if (m->n_parts < 2 || m->n_parts > DECODER_ROWS_MAX || m->index >= m->n_parts - 1)
+        r->bad = true;
+    if (r->bad)
+        return;
+    cuts(r, m->heads, m->n_parts);
+    cuts(r, m->ffn, m->n_parts);
+    cuts(r, m->dim, m->n_parts);
+}
+
+/* By layers the last one is the opener's; by rows all have all of them. */
+static bool is_part(const struct shard_open *m)
+{
+    if (m->rows.n_parts)
+        return m->first == 0 && m->end == m->n_layers && m->n_layers > 0 && m->next.n == 0;
+    return m->first < m->end && m->end < m->n_layers;
+}
+
 int shard_open_read(struct shard_open *m, const struct shard_frame *f, struct err *e)
 {
     struct rd r = begin(f, SHARD_OPEN);
@@ -96,16 +133,19 @@ int shard_open_read(struct shard_open *m, const struct shard_frame *f, struct er
     m->n_ctx = rd_u32(&r);
     m->max_batch = rd_u32(&r);
     m->n_pages = rd_u32(&r);
-    m->kv_q8 = rd_u32(&r);
+    const uint32_t flags = rd_u32(&r);
+    m->kv_q8 = flags & KV_Q8;
+    m->wire_q8 = flags & WIRE_Q8;
     m->next = text(&r);
+    rows(&r, &m->rows);
     int rc = done(&r, "a damaged OPEN", e);
     if (rc < 0)
         return rc;
-    if (m->first >= m->end || m->end >= m->n_layers)
+    if (!is_part(m))
         return bad(e, "an OPEN of layers that are no part");
     if (m->dim == 0 || m->dim > SHARD_MSG_MAX_DIM || m->n_ctx == 0 || m->n_ctx > 1u << 20 ||
         m->max_batch == 0 || m->max_batch > SHARD_MSG_MAX_TOKENS || m->n_pages == 0 ||
-        m->n_pages > 1u << 30 || m->kv_q8 > 1)
+        m->n_pages > 1u << 30 || flags > (KV_Q8 | WIRE_Q8))
         return bad(e, "an OPEN with an impossible shape");
     return 0;
 }
@@ -137,6 +177,39 @@ int shard_fail_read(struct shard_fail *m, const struct shard_frame *f, struct er
                                                                  : rc;
 }
 
+size_t shard_row_bytes(bool q8, uint32_t n_cols)
+{
+    return q8 ? shard_q8_row_bytes(n_cols) : n_cols * sizeof(float);
+}
+
+void shard_row_put(struct buf *out, bool q8, const float *x, uint32_t n_cols)
+{
+    if (q8)
+        shard_q8_put(out, x, n_cols);
+    else
+        buf_put(out, x, n_cols * sizeof(*x));
+}
+
+void shard_row_get(float *x, bool q8, const uint8_t *bytes, uint32_t n_cols)
+{
+    if (q8)
+        shard_q8_get(x, bytes, n_cols);
+    else
+        memcpy(x, bytes, n_cols * sizeof(*x));
+}
+
+static uint32_t columns(struct rd *r, bool *q8)
+{
+    const uint32_t n = rd_u32(r);
+    *q8 = n & Q8_COLS;
+    return n & ~Q8_COLS;
+}
+
+static size_t data_bytes(const struct shard_step *m)
+{
+    return m->n_tokens * (m->dim ? shard_row_bytes(m->q8, m->dim) : sizeof(int32_t));
+}
+
 /* One run: its tokens, and pages that cover them. */
 static bool run_fits(struct rd *r, uint64_t *n_tokens)
 {
@@ -155,10 +228,10 @@ int shard_step_read(struct shard_step *m, const struct shard_frame *f, struct er
     m->compute_ns = rd_u64(&r);
     m->n_runs = rd_u32(&r);
     m->n_tokens = rd_u32(&r);
-    m->dim = rd_u32(&r);
+    m->dim = columns(&r, &m->q8);
     if (r.bad || m->n_tokens == 0 || m->n_tokens > SHARD_MSG_MAX_TOKENS ||
         m->dim > SHARD_MSG_MAX_DIM || m->n_runs > SHARD_MSG_MAX_RUNS ||
-        (m->n_runs == 0) != result || (result && m->dim == 0))
+        (m->n_runs == 0) != result || ((result || m->q8) && m->dim == 0))
         return bad(e, "a step with an impossible shape");
     uint64_t sum = 0;
     m->runs = r.p;
@@ -168,8 +241,25 @@ int shard_step_read(struct shard_step *m, const struct shard_frame *f, struct er
     if (!result && sum != m->n_tokens)
         return bad(e, "a step whose tokens do not add up");
     m->runs_bytes = (size_t)(r.p - m->runs);
-    m->data = rd_take(&r, (uint64_t)m->n_tokens * (m->dim ? m->dim : 1) * 4);
+    m->data = rd_take(&r, data_bytes(m));
     return done(&r, "a step of another length than its shape", e);
+}
+
+int shard_slice_read(struct shard_slice *m, const struct shard_frame *f, struct err *e)
+{
+    struct rd r = begin(f, SHARD_SLICE);
+    m->chain = rd_u64(&r);
+    m->step = rd_u64(&r);
+    m->compute_ns = rd_u64(&r);
+    m->gather = rd_u32(&r);
+    m->part = rd_u32(&r);
+    m->n_tokens = rd_u32(&r);
+    m->n_cols = columns(&r, &m->q8);
+    if (r.bad || m->part >= DECODER_ROWS_MAX || m->n_tokens == 0 ||
+        m->n_tokens > SHARD_MSG_MAX_TOKENS || m->n_cols == 0 || m->n_cols > SHARD_MSG_MAX_COLS)
+        return bad(e, "a slice with an impossible shape");
+    m->data = rd_take(&r, (uint64_t)m->n_tokens * shard_row_bytes(m->q8, m->n_cols));
+    return done(&r, "a slice of another length than its shape", e);
 }
 
 struct shard_run shard_step_next_run(const uint8_t **at)
@@ -248,9 +338,17 @@ void shard_echoed_put(struct buf *out)
     put_head(out, SHARD_ECHOED, 0);
 }
 
+static void put_words(struct buf *out, const uint32_t *v, uint32_t n)
+{
+    buf_put(out, v, n * sizeof(*v));
+}
+
 void shard_open_put(struct buf *out, const struct shard_open *m)
 {
-    put_head(out, SHARD_OPEN, SHARD_MSG_SESSION + SHA256_BYTES + 8 + 8 * 4 + text_bytes(m->next));
+    const uint32_t parts = m->rows.n_parts;
+    put_head(out, SHARD_OPEN,
+             SHARD_MSG_SESSION + SHA256_BYTES + 8 + 8 * 4 + text_bytes(m->next) +
+                 (parts ? (2 + 3 * parts) * sizeof(uint32_t) : 0));
     buf_put(out, m->session, sizeof(m->session));
     buf_put(out, m->sha256, sizeof(m->sha256));
     put_u64(out, m->chain);
@@ -261,8 +359,15 @@ void shard_open_put(struct buf *out, const struct shard_open *m)
     put_u32(out, m->n_ctx);
     put_u32(out, m->max_batch);
     put_u32(out, m->n_pages);
-    put_u32(out, m->kv_q8);
+    put_u32(out, (m->kv_q8 ? KV_Q8 : 0) | (m->wire_q8 ? WIRE_Q8 : 0));
     put_text(out, m->next);
+    if (!parts)
+        return;
+    put_u32(out, parts);
+    put_u32(out, m->rows.index);
+    put_words(out, m->rows.heads + 1, parts); /* the first cut is always 0 */
+    put_words(out, m->rows.ffn + 1, parts);
+    put_words(out, m->rows.dim + 1, parts);
 }
 
 void shard_opened_put(struct buf *out, const struct shard_opened *m)
@@ -288,15 +393,29 @@ void shard_fail_put(struct buf *out, const struct shard_fail *m)
 
 void shard_step_put(struct buf *out, enum shard_msg_kind kind, const struct shard_step *m)
 {
-    const size_t data = (size_t)m->n_tokens * (m->dim ? m->dim : 1) * 4;
+    const size_t data = data_bytes(m);
     put_head(out, kind, 3 * 8 + 3 * 4 + m->runs_bytes + data);
     put_u64(out, m->chain);
     put_u64(out, m->number);
     put_u64(out, m->compute_ns);
     put_u32(out, m->n_runs);
     put_u32(out, m->n_tokens);
-    put_u32(out, m->dim);
+    put_u32(out, m->dim | (m->q8 ? Q8_COLS : 0));
     buf_put(out, m->runs, m->runs_bytes);
+    buf_put(out, m->data, data);
+}
+
+void shard_slice_put(struct buf *out, const struct shard_slice *m)
+{
+    const size_t data = m->n_tokens * shard_row_bytes(m->q8, m->n_cols);
+    put_head(out, SHARD_SLICE, 3 * 8 + 4 * 4 + data);
+    put_u64(out, m->chain);
+    put_u64(out, m->step);
+    put_u64(out, m->compute_ns);
+    put_u32(out, m->gather);
+    put_u32(out, m->part);
+    put_u32(out, m->n_tokens);
+    put_u32(out, m->n_cols | (m->q8 ? Q8_COLS : 0));
     buf_put(out, m->data, data);
 }
 

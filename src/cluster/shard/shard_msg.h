@@ -10,8 +10,15 @@
  *          ^                                                                                   |
  *          +-----------------------------------------------------------------------------------+
  *
- * Every STEP and RESULT names its chain: a hash of the model's SHA-256, the version of Shoal, the
- * shape and the cuts.  Parts of another chain refuse it, so bytes of two models never meet.
+ * By rows, STEP goes from the engine's node to every part, and all compute it at once.  Each result
+ * that must be whole before the next product (model/decoder_rows.h) is gathered: a part sends its
+ * columns as a SLICE to the engine's node, which sends its own and those of the others to each.
+ *
+ * Floats travel as they are, or in 8 bits (shard_q8.h) if the OPEN says so.
+ *
+ * Every STEP, RESULT and SLICE names its chain: a hash of the model's SHA-256, the version of
+ * Shoal, the shape and the cuts.  Parts of another chain refuse it, so bytes of two models never
+ * meet.
  *
  * Thread:    no state.
  * Ownership: reading borrows: strings and arrays point into the frame.
@@ -26,6 +33,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "engine/native/layer_part.h"
 #include "host/sha256.h"
 
 #define SHARD_MSG_VERSION 1u
@@ -34,6 +42,7 @@
 #define SHARD_MSG_MAX_RUNS 1024u
 #define SHARD_MSG_MAX_TOKENS 4096u
 #define SHARD_MSG_MAX_DIM 65536u
+#define SHARD_MSG_MAX_COLS (1u << 20)
 #define SHARD_MSG_SESSION 16u /* bytes of a session's name, random */
 
 enum shard_msg_kind {
@@ -47,6 +56,7 @@ enum shard_msg_kind {
     SHARD_STEP,
     SHARD_RESULT,
     SHARD_FAIL,
+    SHARD_SLICE, /* columns of a result, by rows */
 };
 
 struct shard_frame {
@@ -71,8 +81,12 @@ struct shard_open {
     uint8_t sha256[SHA256_BYTES];
     uint64_t chain;
     uint32_t first, end; /* its layers */
-    uint32_t n_layers, dim, n_ctx, max_batch, n_pages, kv_q8;
-    struct str next; /* address of the part after it; "": results go back to the opener */
+    uint32_t n_layers, dim, n_ctx, max_batch, n_pages;
+    bool kv_q8, wire_q8; /* keys and values in 8 bits; floats on the wire */
+    struct str next;     /* address of the part after it; "": results go back to the opener */
+    /* n_parts 0: by layers.  Otherwise all layers, no `next`, and not the last part, which is the
+     * opener's. */
+    struct decoder_rows rows;
 };
 
 struct shard_opened {
@@ -95,9 +109,21 @@ struct shard_step {
     uint64_t compute_ns; /* so far, by the parts before */
     uint32_t n_runs, n_tokens;
     uint32_t dim; /* 0: tokens; otherwise floats of this many columns */
+    bool q8;      /* they are in 8 bits */
     const uint8_t *runs;
     size_t runs_bytes;
-    const uint8_t *data; /* int32_t [n_tokens], or float [n_tokens][dim]; unaligned */
+    const uint8_t *data; /* int32_t [n_tokens], or [n_tokens] rows of shard_row_bytes; unaligned */
+};
+
+/* Columns of one result of a step. */
+struct shard_slice {
+    uint64_t chain, step;
+    uint64_t compute_ns; /* by the sender, since the last gather or the step's begin */
+    uint32_t gather;     /* number within the step */
+    uint32_t part;       /* whose columns */
+    uint32_t n_tokens, n_cols;
+    bool q8;
+    const uint8_t *data; /* [n_tokens] rows of shard_row_bytes, unaligned */
 };
 
 struct shard_fail {
@@ -123,6 +149,8 @@ SHOAL_MUST_CHECK int shard_fail_read(struct shard_fail *m, const struct shard_fr
 /* Runs are complete and inside the body, their tokens add up, and their pages cover them. */
 SHOAL_MUST_CHECK int shard_step_read(struct shard_step *m, const struct shard_frame *f,
                                      struct err *e);
+SHOAL_MUST_CHECK int shard_slice_read(struct shard_slice *m, const struct shard_frame *f,
+                                      struct err *e);
 /* The next run; *at begins at m->runs. */
 struct shard_run shard_step_next_run(const uint8_t **at);
 
@@ -138,6 +166,11 @@ void shard_attach_put(struct buf *out, const struct shard_attach *m);
 void shard_fail_put(struct buf *out, const struct shard_fail *m);
 /* kind: STEP or RESULT.  m->runs and m->data are copied; RESULT has no runs. */
 void shard_step_put(struct buf *out, enum shard_msg_kind kind, const struct shard_step *m);
+void shard_slice_put(struct buf *out, const struct shard_slice *m);
+/* A row of floats as messages have it: its size; from floats, appended; and back. */
+size_t shard_row_bytes(bool q8, uint32_t n_cols);
+void shard_row_put(struct buf *out, bool q8, const float *x, uint32_t n_cols);
+void shard_row_get(float *x, bool q8, const uint8_t *bytes, uint32_t n_cols);
 /* Appends one run to the bytes of a step's runs. */
 void shard_run_put(struct buf *runs, uint32_t pos0, uint32_t n, const uint32_t *pages,
                    uint32_t n_pages);

@@ -1,14 +1,19 @@
 /* shard_part.c - see shard_part.h. */
 #include "cluster/shard/shard_part.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 
-int shard_part_open(struct shard_part *out, const struct shard_open *o, const char *path,
-                    const char *cache_dir, size_t memory_bytes, struct err *e)
+int shard_part_open(struct shard_part *out, const struct shard_open *o,
+                    const struct shard_part_opts *po, struct err *e)
 {
-    const struct layer_part_opts lo = {.path = path,
-                                       .cache_dir = cache_dir,
-                                       .memory_bytes = memory_bytes,
+    const struct layer_part_opts lo = {.path = po->path,
+                                       .cache_dir = po->cache_dir,
+                                       .memory_bytes = po->memory_bytes,
+                                       .rows = o->rows,
+                                       .gather = po->gather,
+                                       .gather_ctx = po->gather_ctx,
                                        .first = o->first,
                                        .end = o->end,
                                        .n_layers = o->n_layers,
@@ -16,7 +21,7 @@ int shard_part_open(struct shard_part *out, const struct shard_open *o, const ch
                                        .n_ctx = o->n_ctx,
                                        .max_batch = o->max_batch,
                                        .n_pages = o->n_pages,
-                                       .kv_q8 = o->kv_q8 != 0};
+                                       .kv_q8 = o->kv_q8};
     *out = (struct shard_part){.layers = NULL};
     buf_init(&out->pages, SHARD_MSG_MAX_BODY);
     buf_init(&out->input, SHARD_MSG_MAX_BODY);
@@ -42,6 +47,21 @@ size_t shard_part_bytes(const struct shard_part *p)
     return s.weights + s.scratch + s.kv;
 }
 
+/* Tokens, or floats. */
+static void take_data(struct shard_part *p, const struct shard_step *s)
+{
+    const size_t n = (size_t)s->n_tokens * (s->dim ? s->dim : 1) * 4;
+    char *to = buf_room(&p->input, n);
+    if (!to)
+        return;
+    if (!s->dim)
+        memcpy(to, s->data, n);
+    for (uint32_t t = 0; s->dim && t < s->n_tokens; t++)
+        shard_row_get((float *)(void *)to + (size_t)t * s->dim, s->q8,
+                      s->data + t * shard_row_bytes(s->q8, s->dim), s->dim);
+    buf_used(&p->input, n);
+}
+
 /* Copies what a message has at any alignment. */
 static int take(struct shard_part *p, const struct shard_step *s, struct err *e)
 {
@@ -54,7 +74,7 @@ static int take(struct shard_part *p, const struct shard_step *s, struct err *e)
         p->runs[i] = (struct layer_part_run){.pos0 = r.pos0, .n = r.n, .n_pages = r.n_pages};
         buf_put(&p->pages, r.pages, r.n_pages * sizeof(uint32_t));
     }
-    buf_put(&p->input, s->data, (size_t)s->n_tokens * (s->dim ? s->dim : 1) * 4);
+    take_data(p, s);
     if (p->pages.rc < 0 || p->input.rc < 0)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a step");
     for (uint32_t i = 0; i < s->n_runs; i++) { /* the buffer does not move any more */

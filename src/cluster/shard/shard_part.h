@@ -15,10 +15,16 @@ struct shard_part {
     struct buf input;            /* tokens or floats, aligned */
 };
 
+struct shard_part_opts {
+    const char *path, *cache_dir; /* of the model; as in shoal_engine_opts */
+    size_t memory_bytes;          /* that it may take; 0: what the machine has */
+    decoder_gather_fn gather;     /* for a part by rows; called during shard_part_run */
+    void *gather_ctx;
+};
+
 /* out is filled, and must be closed also after a failure. */
 SHOAL_MUST_CHECK int shard_part_open(struct shard_part *out, const struct shard_open *o,
-                                     const char *path, const char *cache_dir, size_t memory_bytes,
-                                     struct err *e);
+                                     const struct shard_part_opts *po, struct err *e);
 void shard_part_close(struct shard_part *p);
 size_t shard_part_bytes(const struct shard_part *p);
 /* Computes the layers.  *x [n_tokens][dim] is valid until the next call. */

@@ -13,30 +13,46 @@
 
 /* ---- the setting ---- */
 
-int shard_want_read(struct shard_want *out, const char *text, struct err *e)
+/* Without " q8" at its end, which is noted. */
+static bool take_q8(char out[64], const char *text)
+{
+    snprintf(out, 64, "%s", text);
+    const size_t n = strlen(out);
+    if (n < 4 || strcmp(out + n - 3, " q8") != 0)
+        return false;
+    out[n - 3] = '\0';
+    return true;
+}
+
+int shard_want_read(struct shard_want *out, const char *whole, struct err *e)
 {
     unsigned min = 0, max = 0;
     int at = 0;
+    char text[64];
+    const bool q8 = take_q8(text, whole);
     *out = (struct shard_want){.mode = SHARD_NONE};
-    if (strcmp(text, "none") == 0)
+    if (strcmp(text, "none") == 0 && !q8)
         return 0;
-    *out = (struct shard_want){.mode = SHARD_AUTO, .min = 1, .max = SHARD_PLAN_MAX_PARTS};
+    *out = (struct shard_want){.mode = SHARD_AUTO, .min = 1, .max = SHARD_PLAN_MAX_PARTS, .q8 = q8};
     if (strcmp(text, "auto") == 0)
         return 0;
-    if (sscanf(text, "layers:%1u..%1u%n", &min, &max, &at) == 2 && !text[at]) {
+    const bool rows = strncmp(text, "rows:", 5) == 0;
+    const char *range = rows ? text + 5 : strncmp(text, "layers:", 7) == 0 ? text + 7 : "";
+    if (sscanf(range, "%1u..%1u%n", &min, &max, &at) == 2 && !range[at]) {
         /* a range */
-    } else if (sscanf(text, "layers:%1u%n", &min, &at) == 1 && !text[at]) {
+    } else if (sscanf(range, "%1u%n", &min, &at) == 1 && !range[at]) {
         max = min;
     } else {
         return err_set(e, SHOAL_EINVAL,
-                       "\"%.60s\" is no way to shard a model: write auto, none, layers:2 or "
-                       "layers:2..4",
-                       text);
+                       "\"%.60s\" is no way to shard a model: write auto, none, layers:2, "
+                       "layers:2..4 or rows:2",
+                       whole);
     }
     if (min < 2 || max < min || max > SHARD_PLAN_MAX_PARTS)
-        return err_set(e, SHOAL_EINVAL, "\"%.60s\": a model is sharded over 2 to %u nodes", text,
+        return err_set(e, SHOAL_EINVAL, "\"%.60s\": a model is sharded over 2 to %u nodes", whole,
                        SHARD_PLAN_MAX_PARTS);
-    *out = (struct shard_want){.mode = SHARD_LAYERS, .min = min, .max = max};
+    *out = (struct shard_want){
+        .mode = rows ? SHARD_ROWS : SHARD_LAYERS, .min = min, .max = max, .q8 = q8};
     return 0;
 }
 
@@ -161,7 +177,7 @@ static bool share(struct shard_plan *p, const struct shard_plan_model *m,
     }
     *p = (struct shard_plan){.n_parts = n, .fits = true};
     for (uint32_t i = 0, at = 0; i < n; at += count[i], i++)
-        p->parts[i] = (struct shard_plan_part){chosen[i], at, at + count[i]};
+        p->parts[i] = (struct shard_plan_part){chosen[i], at, at + count[i], 0};
     figures(p, m, nodes);
     return true;
 }
@@ -246,12 +262,146 @@ static int nothing_fits(const struct shard_plan_model *m, const struct shard_pla
                    (double)(m->layer_bytes + m->kv_bytes) / 1048576.0);
 }
 
+/* ---- by rows ---- */
+
+#define LEAST_SHARE 0.01
+#define ROW_GATHERS 4.0 /* DECODER_ROWS_GATHERS */
+#define ROW_PASS 256.0  /* tokens of a prompt that are computed together */
+#define ROW_SLACK 1.03  /* rows are cut in tiles and whole heads */
+
+/* Share of all layers that fits a node. */
+static double share_room(const struct shard_plan_model *m, const struct shard_plan_node *n,
+                         bool engine)
+{
+    const uint64_t fixed = m->scratch_bytes + (engine ? m->head_bytes : 0);
+    const double all = (double)(m->n_layers * (m->layer_bytes + m->kv_bytes)) * ROW_SLACK;
+    if (n->memory_bytes == 0)
+        return 1;
+    if (n->memory_bytes <= fixed)
+        return 0;
+    const double room = (double)(n->memory_bytes - fixed) / all;
+    return room < 1 ? room : 1;
+}
+
+/* Shares by speed, within what fits: whoever is full gets no more, and the rest is divided again.
+ * false: they do not fit. */
+static bool divide(double *share, const struct shard_plan_model *m,
+                   const struct shard_plan_node *nodes, const uint32_t *chosen, uint32_t n,
+                   double own)
+{
+    bool full[SHARD_PLAN_MAX_PARTS] = {false};
+    uint32_t over;
+    double sum = 0;
+    full[n - 1] = own > 0;
+    share[n - 1] = own;
+    do {
+        double rates = 0, left = 1;
+        over = n;
+        for (uint32_t i = 0; i < n; i++) {
+            rates += full[i] ? 0 : rate_of(&nodes[chosen[i]]);
+            left -= full[i] ? share[i] : 0;
+        }
+        for (uint32_t i = 0; i < n; i++) {
+            if (full[i])
+                continue;
+            share[i] = left * rate_of(&nodes[chosen[i]]) / rates;
+            if (share[i] > share_room(m, &nodes[chosen[i]], i + 1 == n))
+                over = i;
+        }
+        if (over < n) {
+            share[over] = share_room(m, &nodes[chosen[over]], over + 1 == n);
+            full[over] = true;
+        }
+    } while (over < n);
+    for (uint32_t i = 0; i < n; i++) {
+        sum += share[i];
+        if (share[i] < LEAST_SHARE)
+            return false;
+    }
+    return sum > 1 - 1e-9;
+}
+
+static void row_figures(struct shard_plan *p, const struct shard_plan_model *m,
+                        const struct shard_plan_node *nodes)
+{
+    const double layers = (double)(m->n_layers * m->layer_bytes);
+    const double columns = (3.0 * m->dim + m->ffn_dim) * m->n_layers; /* of a token, gathered */
+    double compute = 0, away = 0, sent = 0;
+    for (uint32_t i = 0; i < p->n_parts; i++) {
+        const struct shard_plan_part *part = &p->parts[i];
+        const struct shard_plan_node *n = &nodes[part->node];
+        const double c = part->share * layers / rate_of(n);
+        compute = c > compute ? c : compute;
+        if (i + 1 == p->n_parts)
+            continue;
+        away = n->rtt_s > away ? n->rtt_s : away;
+        sent += (part->share > 0.5 ? part->share : 1 - part->share) * columns * 4 / link_of(n);
+    }
+    compute += (double)m->head_bytes / rate_of(&nodes[0]);
+    const double hops = ROW_GATHERS * m->n_layers * away * (p->n_parts > 2 ? 1 : 0.5);
+    const double passes = ceil(SHARD_PLAN_PROMPT / ROW_PASS);
+    p->token_s = compute + hops + sent;
+    p->first_s = SHARD_PLAN_PROMPT * (compute * TOGETHER + sent) + passes * hops + p->token_s;
+    p->rate_8 = 8 / (compute * (1 + 7 * TOGETHER) + hops + 8 * sent);
+    p->wire = p->token_s > 0 ? (hops + sent) / p->token_s : 0;
+    p->bytes = (uint64_t)((p->n_parts - 1) * columns * 4);
+}
+
+bool shard_plan_rows_with(struct shard_plan *out, const struct shard_plan_model *m,
+                          const struct shard_plan_node *nodes, uint32_t n_nodes, uint32_t n_parts,
+                          double own)
+{
+    uint32_t chosen[SHARD_PLAN_MAX_PARTS] = {0};
+    double share[SHARD_PLAN_MAX_PARTS];
+    bool found = false;
+    *out = (struct shard_plan){.n_parts = n_parts, .rows = true};
+    if (!m->rows || n_parts < 2 || n_parts > SHARD_PLAN_MAX_PARTS)
+        return false;
+    for (int by_room = 0; by_room < 2; by_room++) {
+        struct shard_plan p = {.n_parts = n_parts, .rows = true, .fits = true};
+        if (pick(chosen, n_parts - 1, m, nodes, n_nodes, by_room) < n_parts - 1)
+            continue;
+        chosen[n_parts - 1] = 0;
+        if (!divide(share, m, nodes, chosen, n_parts, own))
+            continue;
+        for (uint32_t i = 0; i < n_parts; i++)
+            p.parts[i] = (struct shard_plan_part){chosen[i], 0, m->n_layers, share[i]};
+        row_figures(&p, m, nodes);
+        if (!found || shard_plan_request_s(&p) < shard_plan_request_s(out))
+            *out = p;
+        found = true;
+    }
+    return found;
+}
+
+int shard_plan_rows(struct shard_plan *out, const struct shard_plan_model *m,
+                    const struct shard_plan_node *nodes, uint32_t n_nodes, struct shard_want want,
+                    double own, struct err *e)
+{
+    struct shard_plan p;
+    bool found = false;
+    if (!m->rows)
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "this architecture cannot be divided by rows yet: write layers:%u",
+                       want.min);
+    for (uint32_t n = want.min; n <= want.max && n <= n_nodes; n++) {
+        if (!shard_plan_rows_with(&p, m, nodes, n_nodes, n, own))
+            continue;
+        if (!found || shard_plan_request_s(&p) < (1 - SHARD_PLAN_GAIN) * shard_plan_request_s(out))
+            *out = p;
+        found = true;
+    }
+    return found ? 0 : nothing_fits(m, nodes, n_nodes, want, e);
+}
+
 int shard_plan_choose(struct shard_plan *out, const struct shard_plan_model *m,
                       const struct shard_plan_node *nodes, uint32_t n_nodes, struct shard_want want,
                       uint32_t forced_end, struct err *e)
 {
     struct shard_plan p;
     bool found = false;
+    if (want.mode == SHARD_ROWS)
+        return shard_plan_rows(out, m, nodes, n_nodes, want, 0, e);
     const uint32_t forced = forced_end ? m->n_layers - forced_end : 0;
     const uint32_t min = forced && want.min < 2 ? 2 : want.min;
     for (uint32_t n = min; n <= want.max && n <= n_nodes; n++) {

@@ -168,7 +168,18 @@ static void put_models(struct buf *b, const cJSON *nodes)
     }
 }
 
-/* Models with layers on several nodes; nothing if there are none. */
+/* "0-7 NODE" by layers, "42% NODE" by rows. */
+static void put_part(struct buf *b, const cJSON *p)
+{
+    const double share = server_ask_number(p, "share");
+    if (share > 0)
+        buf_printf(b, " %.0f%%", share * 100);
+    else
+        buf_printf(b, " %.0f-%.0f", server_ask_number(p, "first"), server_ask_number(p, "end") - 1);
+    buf_printf(b, " %s", server_ask_text(p, "node"));
+}
+
+/* Models with layers or rows on several nodes; nothing if there are none. */
 static void put_shards(struct buf *b, const cJSON *nodes)
 {
     const cJSON *n, *c, *p;
@@ -179,19 +190,22 @@ static void put_shards(struct buf *b, const cJSON *nodes)
         {
             const char *lost = server_ask_text(c, "lost");
             if (!any)
-                buf_printf(b, "\n%-12s  %9s  %9s  %9s  %10s  %7s  %s\n", "SHARDED", "PREDICTED",
-                           "OTHERS", "COMPUTE", "BYTES/STEP", "REBUILT", "LAYERS");
+                buf_printf(b, "\n%-12s  %9s  %9s  %9s  %9s  %10s  %7s  %s\n", "SHARDED",
+                           "PREDICTED", "STEP", "OTHERS", "WAITING", "BYTES/STEP", "REBUILT",
+                           "LAYERS OR ROWS");
             any = true;
-            buf_printf(b, "%-12s  %6.1f ms  %6.1f ms  %6.1f ms  %10.0f  %7.0f ",
+            buf_printf(b, "%-12s  %6.1f ms  %6.1f ms  %6.1f ms  %6.1f ms  %10.0f  %7.0f ",
                        server_ask_text(c, "model"), server_ask_number(c, "predicted_ms"),
                        server_ask_number(c, "step_ms"), server_ask_number(c, "remote_ms"),
-                       server_ask_number(c, "step_bytes"), server_ask_number(c, "rebuilt"));
+                       server_ask_number(c, "wait_ms"), server_ask_number(c, "step_bytes"),
+                       server_ask_number(c, "rebuilt"));
             cJSON_ArrayForEach(p, list(c, "parts"))
             {
-                buf_printf(b, " %.0f-%.0f %s", server_ask_number(p, "first"),
-                           server_ask_number(p, "end") - 1, server_ask_text(p, "node"));
+                put_part(b, p);
             }
-            buf_printf(b, "%s%s\n", lost[0] ? "  lost " : "", lost);
+            const bool q8 = strcmp(server_ask_text(c, "wire"), "q8") == 0;
+            buf_printf(b, "%s%s%s\n", q8 ? "  q8: answers may differ" : "",
+                       lost[0] ? "  lost " : "", lost);
         }
     }
 }

@@ -1,5 +1,5 @@
-/* cmd_shard_plan.c - shoal shard plan: which nodes would compute which layers of a model, and how
- * fast. */
+/* cmd_shard_plan.c - shoal shard plan: which nodes would compute which layers or rows of a model,
+ * and how fast. */
 #include <stdio.h>
 #include <string.h>
 
@@ -31,7 +31,8 @@ static const struct opts_def defs[] = {
     {"machine", 0, OPTS_LIST, "NAME,MIB,GB/S,MS,MBIT/S", NULL, 0, 0,
      "a machine to assume: memory for models, memory bandwidth, round trip and rate of the link; "
      "the first one has the engine"},
-    {"shard", 0, OPTS_TEXT, "HOW", "auto", 0, 0, "as in the configuration: auto, layers:2..4"},
+    {"shard", 0, OPTS_TEXT, "HOW", "auto", 0, 0,
+     "as in the configuration: auto, layers:2..4, rows:2"},
     {"context", 0, OPTS_UINT, "N", "0", 0, 16777216, "tokens of the longest conversation"},
     {"parallel", 0, OPTS_UINT, "N", "8", 1, 1024, "requests at once"},
     {"explain", 0, OPTS_FLAG, NULL, NULL, 0, 0, "show all plans and what is known of the machines"},
@@ -83,7 +84,9 @@ static int read_model(struct planning *p, const struct opts *o, struct err *e)
                                          .layer_bytes = c.layer_bytes,
                                          .head_bytes = c.head_bytes,
                                          .kv_bytes = c.kv_page_bytes * pages,
-                                         .scratch_bytes = sizes.scratch};
+                                         .scratch_bytes = sizes.scratch,
+                                         .ffn_dim = c.ffn_dim,
+                                         .rows = c.rows};
     return 0;
 }
 
@@ -216,7 +219,7 @@ static void put_machines(struct buf *b, const struct planning *p)
 static void put_head(struct buf *b)
 {
     buf_printf(b, "   %5s  %11s  %9s  %10s  %5s  %11s  %s\n", "NODES", "FIRST TOKEN", "PER TOKEN",
-               "8 AT ONCE", "WIRE", "BYTES/TOKEN", "LAYERS");
+               "8 AT ONCE", "WIRE", "BYTES/TOKEN", "LAYERS OR ROWS");
 }
 
 static void put_plan(struct buf *b, const struct planning *p, const struct shard_plan *plan,
@@ -225,15 +228,35 @@ static void put_plan(struct buf *b, const struct planning *p, const struct shard
     buf_printf(b, "%s  %5u  %8.1f ms  %6.1f ms  %6.1f t/s  %3.0f %%  %11llu ", chosen ? "*" : " ",
                plan->n_parts, plan->first_s * 1e3, plan->token_s * 1e3, plan->rate_8,
                plan->wire * 100, (unsigned long long)plan->bytes);
-    for (uint32_t i = 0; i < plan->n_parts; i++)
-        buf_printf(b, " %u-%u %s", plan->parts[i].first, plan->parts[i].end - 1,
-                   p->nodes[plan->parts[i].node].name);
+    for (uint32_t i = 0; i < plan->n_parts; i++) {
+        const struct shard_plan_part *part = &plan->parts[i];
+        if (plan->rows)
+            buf_printf(b, " %.0f%%", part->share * 100);
+        else
+            buf_printf(b, " %u-%u", part->first, part->end - 1);
+        buf_printf(b, " %s", p->nodes[part->node].name);
+    }
     buf_putc(b, '\n');
+}
+
+/* The best plan with each number of nodes; best: the chosen one, or NULL. */
+static void put_candidates(struct buf *b, const struct planning *p, const struct shard_plan *best,
+                           bool rows)
+{
+    struct shard_plan plan;
+    for (uint32_t n = rows ? 2 : 1; n <= SHARD_PLAN_MAX_PARTS && n <= p->n_nodes; n++) {
+        const bool fits = rows ? shard_plan_rows_with(&plan, &p->model, p->nodes, p->n_nodes, n, 0)
+                               : shard_plan_with(&plan, &p->model, p->nodes, p->n_nodes, n);
+        if (fits)
+            put_plan(b, p, &plan, best && best->rows == rows && best->n_parts == n);
+        else
+            buf_printf(b, "   %5u  does not fit%s\n", n, rows ? " by rows" : "");
+    }
 }
 
 static int print_plans(const struct planning *p, const struct opts *o, struct shard_want want)
 {
-    struct shard_plan best, plan;
+    struct shard_plan best;
     struct err e = {0};
     struct buf b;
     const int found = shard_plan_choose(&best, &p->model, p->nodes, p->n_nodes, want, 0, &e);
@@ -242,13 +265,10 @@ static int print_plans(const struct planning *p, const struct opts *o, struct sh
         put_machines(&b, p);
     if (found == 0 || opts_flag(o, "explain"))
         put_head(&b);
-    for (uint32_t n = 1; opts_flag(o, "explain") && n <= SHARD_PLAN_MAX_PARTS && n <= p->n_nodes;
-         n++) {
-        if (shard_plan_with(&plan, &p->model, p->nodes, p->n_nodes, n))
-            put_plan(&b, p, &plan, found == 0 && n == best.n_parts);
-        else
-            buf_printf(&b, "   %5u  does not fit\n", n);
-    }
+    if (opts_flag(o, "explain"))
+        put_candidates(&b, p, found == 0 ? &best : NULL, false);
+    if (opts_flag(o, "explain") && p->model.rows)
+        put_candidates(&b, p, found == 0 ? &best : NULL, true);
     if (found == 0 && !opts_flag(o, "explain"))
         put_plan(&b, p, &best, true);
     int rc = cmd_print(o->page, &b);

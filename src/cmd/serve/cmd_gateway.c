@@ -47,7 +47,8 @@ static int configure(struct config **out, const struct opts *o, struct err *e)
                      "no nodes: use --node ADDRESS, or --join URL to find them through NATS");
     if (rc == 0 && opts_given(o, "threads"))
         c->threads = opts_u32(o, "threads");
-    c->store_offer = false; /* it has no models of its own */
+    if (rc == 0)
+        c->store_offer = false; /* it has no models of its own */
     return rc;
 }
 

@@ -69,7 +69,8 @@ static int configure(struct config **out, const struct opts *o, struct err *e)
         rc = serving_models(c, o, e);
     if (rc == 0 && !opts_flag(o, "no-models"))
         rc = serving_pack(c, false, e);
-    c->store_offer = false; /* the controller assigns what its store has */
+    if (rc == 0)
+        c->store_offer = false; /* the controller assigns what its store has */
     if (rc == 0)
         rc = serving_member(c, o, e);
     if (rc == 0 && opts_flag(o, "no-models") && c->cluster.nats.n == 0)

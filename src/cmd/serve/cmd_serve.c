@@ -50,7 +50,8 @@ static int configure(struct config **out, const struct opts *o, struct err *e)
         (*out)->pack = (*out)->store_offer = false;
     if (rc == 0)
         rc = serving_pack(*out, true, e);
-    (*out)->once = rc == 0 && opts_flag(o, "once");
+    if (rc == 0)
+        (*out)->once = opts_flag(o, "once");
     if (rc == 0 && opts_given(o, "threads"))
         (*out)->threads = opts_u32(o, "threads");
     if (rc == 0 && opts_given(o, "memory"))

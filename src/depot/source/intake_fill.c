@@ -94,8 +94,11 @@ int intake_fill_again(const struct model_source_opts *o, uint32_t attempt, struc
 {
     if (attempt >= MAX_ATTEMPTS)
         return e->code;
-    if (o->note)
-        o->note(o->ctx, e->msg);
+    if (o->note && attempt == 1) { /* the rest of them would say the same */
+        struct err note = *e;
+        err_set(&note, e->code, "%s; trying again", e->msg);
+        o->note(o->ctx, note.msg);
+    }
     return wait_ms(o, (o->retry_ms ? o->retry_ms : RETRY_MS) << (attempt - 1), e);
 }
 

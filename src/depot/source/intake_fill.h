@@ -18,7 +18,7 @@ struct model_intake;
 SHOAL_MUST_CHECK int intake_fill_open(struct model_intake **out, const struct model_source_opts *o,
                                       const uint8_t sha256[SHA256_BYTES], struct err *e);
 /* Whether a transfer that failed should be tried again, after a pause: attempt counts the failures
- * in a row. Says what happened. SHOAL_ECANCELLED: stopped during the pause. */
+ * in a row, the first of which is told. SHOAL_ECANCELLED: stopped during the pause. */
 SHOAL_MUST_CHECK int intake_fill_again(const struct model_source_opts *o, uint32_t attempt,
                                        struct err *e);
 /* Takes the manifest over (unless the intake has it) and fetches all files. */

@@ -8,6 +8,7 @@
 struct chained {
     struct decoder *d;
     struct chain chain;
+    bool rows;
     uint32_t dim, max_batch, max_runs;
     float *x;                   /* [max_batch][dim]: of the piece that is computed */
     struct decoder_run *pieces; /* [max_runs]: the runs of one piece */
@@ -82,18 +83,41 @@ static int finish_pass(struct chained *c, const struct lm_pass *pass, uint32_t a
     return 0;
 }
 
+/* By rows: everybody computes the whole pass, and waits for the others in between. */
+static int pass_together(struct chained *c, const struct lm_pass *pass)
+{
+    int rc = c->chain.ops->send(c->chain.ctx, pass->runs, pass->n_runs);
+    if (rc < 0)
+        return rc;
+    decoder_forward(c->d, pass->runs, pass->n_runs);
+    return decoder_lost(c->d) ? SHOAL_EIO : 0;
+}
+
+static int pass_in_pieces(struct chained *c, const struct lm_pass *pass)
+{
+    const uint32_t all = most_pieces(pass);
+    int rc = send_pass(c, pass, all);
+    return rc < 0 ? rc : finish_pass(c, pass, all);
+}
+
+static int reconnect(struct chained *c)
+{
+    struct decoder_rows rows = {.n_parts = 0};
+    int rc = c->chain.ops->reconnect(c->chain.ctx, &rows);
+    if (rc == 0 && c->rows)
+        decoder_recut(c->d, &rows);
+    return rc;
+}
+
 static void chained_passes(void *impl, lm_next_fn next, void *ctx)
 {
     struct chained *c = impl;
     struct lm_pass pass = {0};
     while (next(ctx, &pass)) {
-        const uint32_t all = most_pieces(&pass);
-        int rc = send_pass(c, &pass, all);
-        if (rc == 0)
-            rc = finish_pass(c, &pass, all);
+        int rc = c->rows ? pass_together(c, &pass) : pass_in_pieces(c, &pass);
         if (rc == 0)
             continue;
-        rc = c->chain.ops->reconnect(c->chain.ctx);
+        rc = reconnect(c);
         for (uint32_t i = 0; i < pass.n_runs; i++)
             pass.codes[i] = rc < 0 ? rc : LM_LOST;
     }
@@ -126,18 +150,21 @@ static const struct lm_ops chained_ops = {.passes = chained_passes,
                                           .urgency = chained_urgency,
                                           .close = chained_close};
 
-int chained_lm_create(struct lm *out, struct decoder *d, struct chain *chain, uint32_t max_runs,
-                      struct err *e)
+int chained_lm_create(struct lm *out, struct decoder *d, struct chain *chain, bool rows,
+                      uint32_t max_runs, struct err *e)
 {
     struct chained *c = mem_zalloc(sizeof(*c));
     native_lm_from_decoder(out, d);
     if (c) {
         *c = (struct chained){.d = d,
                               .chain = *chain,
+                              .rows = rows,
                               .dim = decoder_config(d)->dim,
                               .max_batch = decoder_max_batch(d),
                               .max_runs = max_runs};
         chain->ops = NULL;
+        if (rows)
+            decoder_set_gather(d, c->chain.ops->gather, c->chain.ctx);
         c->x = mem_zalloc_n((size_t)c->max_batch * c->dim, sizeof(*c->x));
         c->pieces = mem_zalloc_n(max_runs, sizeof(*c->pieces));
         out->ops = &chained_ops;

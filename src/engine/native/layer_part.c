@@ -43,6 +43,7 @@ static int load(struct layer_part *p, const struct layer_part_opts *o, struct er
                                    .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
                                    .layer_first = o->first,
                                    .layer_end = o->end,
+                                   .rows = o->rows,
                                    .cache_dir = cache_dir_wanted(o->cache_dir, dir, PATH_MAX)};
     struct decoder_sizes sizes;
     uint32_t n_pages;
@@ -67,6 +68,7 @@ static int load(struct layer_part *p, const struct layer_part_opts *o, struct er
     if (!p->kv || !p->runs)
         return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache", p->kv_bytes);
     decoder_set_kv(p->d, p->kv);
+    decoder_set_gather(p->d, o->gather, o->gather_ctx);
     return 0;
 }
 
@@ -177,6 +179,8 @@ int layer_part_run(struct layer_part *p, const struct layer_part_step *s, const 
     if (rc < 0)
         return rc;
     decoder_forward(p->d, p->runs, s->n_runs);
+    if (decoder_lost(p->d))
+        return err_set(e, SHOAL_EIO, "the other parts are lost");
     *x = decoder_hidden(p->d, 0);
     return 0;
 }

@@ -13,16 +13,20 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "model/decoder_rows.h"
 
 #define LAYER_PART_PAGE 16u /* tokens of a page */
 
 struct layer_part;
 
 struct layer_part_opts {
-    const char *path;       /* the model */
-    const char *cache_dir;  /* as in shoal_engine_opts */
-    size_t memory_bytes;    /* that it may take; 0: what the machine has */
-    uint32_t first, end;    /* its layers; not the last one, which is the engine's */
+    const char *path;         /* the model */
+    const char *cache_dir;    /* as in shoal_engine_opts */
+    size_t memory_bytes;      /* that it may take; 0: what the machine has */
+    uint32_t first, end;      /* its layers; by layers not the last one, which is the engine's */
+    struct decoder_rows rows; /* its rows of all layers; n_parts 0: whole layers */
+    decoder_gather_fn gather; /* for rows; called during layer_part_run */
+    void *gather_ctx;
     uint32_t n_layers, dim; /* that the model must have */
     uint32_t n_ctx, max_batch, n_pages;
     bool kv_q8;
@@ -49,7 +53,8 @@ SHOAL_MUST_CHECK int layer_part_open(struct layer_part **out, const struct layer
                                      struct err *e);
 void layer_part_close(struct layer_part *p);
 struct layer_part_sizes layer_part_sizes(const struct layer_part *p);
-/* Computes the layers.  *x [n_tokens][dim] is valid until the next call. */
+/* Computes the layers.  *x [n_tokens][dim] is valid until the next call.  SHOAL_EIO: a gather
+ * failed. */
 SHOAL_MUST_CHECK int layer_part_run(struct layer_part *p, const struct layer_part_step *s,
                                     const float **x, struct err *e);
 /* Whether all are numbers: a process that sends others is broken. */

@@ -13,6 +13,7 @@
 #include "gateway/call/call.h"
 #include "gateway/gw_names.h"
 #include "gateway/mqtt/mqtt_door.h"
+#include "gateway/node/node_shard.h"
 #include "host/energy_ledger.h"
 #include "host/prometheus.h"
 #include "host/quota.h"
@@ -686,6 +687,7 @@ void api_metrics(struct call *c)
         put_workers(&gw->worked, b);
     if (c->gl->pages)
         put_pages(&gw->paged, b);
+    node_shard_metrics(gw, b);
     for (int i = 0; i < (int)N_MODEL_ROWS; i++)
         put_models(gw, b, i, model_rows[i].name, model_rows[i].type, model_rows[i].help);
     put_models(gw, b, PART_MEMORY, "shoal_model_memory_bytes", "gauge",

@@ -14,6 +14,7 @@
 #include "gateway/gw.h"
 #include "gateway/node/node_store.h"
 #include "host/pack.h"
+#include "host/prometheus.h"
 #include "supply/trust_policy.h"
 
 #define MAX_PLACES (CONFIG_MAX_MODEL_DIRS + CONFIG_MAX_MODELS + 1)
@@ -200,11 +201,13 @@ void node_shard_gone(struct gw *gw, const char *address)
 static void fill_chain(struct node_chain *to, struct arena *a, const struct shard_chain_facts *f)
 {
     const double steps = f->n_steps ? (double)f->n_steps * 1e6 : 1e6;
+    const uint32_t others = f->plan.rows && f->plan.n_parts > 1 ? f->plan.n_parts - 1 : 1;
     struct node_chain_part *parts = arena_zalloc_n(a, f->plan.n_parts, sizeof(*parts));
     for (uint32_t i = 0; parts && i < f->plan.n_parts; i++)
         parts[i] = (struct node_chain_part){.node = arena_printf(a, "%s", f->nodes[i]),
                                             .first = f->plan.parts[i].first,
-                                            .end = f->plan.parts[i].end};
+                                            .end = f->plan.parts[i].end,
+                                            .share = f->plan.parts[i].share};
     *to = (struct node_chain){.model = arena_printf(a, "%s", f->model),
                               .parts = parts,
                               .n_parts = parts ? f->plan.n_parts : 0,
@@ -212,8 +215,71 @@ static void fill_chain(struct node_chain *to, struct arena *a, const struct shar
                               .lost = arena_printf(a, "%s", f->lost),
                               .predicted_ms = f->plan.token_s * 1e3,
                               .step_ms = (double)f->step_ns / steps,
-                              .remote_ms = (double)f->remote_ns / steps,
+                              .remote_ms = (double)f->remote_ns / steps / others,
+                              .wait_ms = (double)f->wait_ns / steps,
+                              .q8 = f->q8,
                               .step_bytes = (double)f->n_bytes * 1e6 / steps};
+}
+
+static void put_figures(struct buf *b, const struct shard_chain_facts *f, uint32_t n)
+{
+    static const struct {
+        const char *name, *help;
+        size_t at;
+        double unit;
+    } rows[] = {
+#define ROW(name, member, unit, help) {name, help, offsetof(struct shard_chain_facts, member), unit}
+        ROW("shoal_shard_steps_total", n_steps, 1, "steps that were computed with other nodes"),
+        ROW("shoal_shard_tokens_total", n_tokens, 1, "tokens of these steps"),
+        ROW("shoal_shard_bytes_total", n_bytes, 1, "bytes to and from the other nodes"),
+        ROW("shoal_shard_step_seconds_total", step_ns, 1e-9, "time of these steps"),
+        ROW("shoal_shard_remote_seconds_total", remote_ns, 1e-9, "computing by the other nodes"),
+        ROW("shoal_shard_wait_seconds_total", wait_ns, 1e-9,
+            "that this node waited for the other nodes"),
+#undef ROW
+    };
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        prometheus_help(b, rows[r].name, "counter", rows[r].help);
+        for (uint32_t i = 0; i < n; i++) {
+            uint64_t v;
+            memcpy(&v, (const char *)&f[i] + rows[r].at, sizeof(v));
+            buf_printf(b, "%s{model=\"%s\"} %.6g\n", rows[r].name, f[i].model,
+                       (double)v * rows[r].unit);
+        }
+    }
+}
+
+/* Which node has which part. */
+static void put_parts(struct buf *b, const struct shard_chain_facts *f)
+{
+    for (uint32_t i = 0; i < f->plan.n_parts; i++) {
+        const struct shard_plan_part *p = &f->plan.parts[i];
+        char node[PROMETHEUS_LABEL_BYTES];
+        const double share =
+            f->plan.rows ? p->share : (p->end - p->first) / (double)(f->n_layers ? f->n_layers : 1);
+        buf_printf(b, "shoal_shard_share{model=\"%s\",%s,first=\"%u\",last=\"%u\"} %.4f\n",
+                   f->model, prometheus_label(node, "node", f->nodes[i]), p->first, p->end - 1,
+                   share);
+    }
+}
+
+void node_shard_metrics(struct gw *gw, struct buf *b)
+{
+    uint32_t room = gw->shard ? shard_site_chains(gw->shard->site, NULL, 0) : 0;
+    struct shard_chain_facts *f = room ? mem_zalloc_n(room, sizeof(*f)) : NULL;
+    if (!f)
+        return;
+    uint32_t n = shard_site_chains(gw->shard->site, f, room); /* one may have come or gone */
+    n = n < room ? n : room;
+    put_figures(b, f, n);
+    prometheus_help(b, "shoal_shard_rebuilt_total", "counter", "parts that another node took");
+    for (uint32_t i = 0; i < n; i++)
+        buf_printf(b, "shoal_shard_rebuilt_total{model=\"%s\"} %u\n", f[i].model, f[i].n_rebuilt);
+    prometheus_help(b, "shoal_shard_share", "gauge",
+                    "share of a model's layers, or by rows of each of them, that a node computes");
+    for (uint32_t i = 0; i < n; i++)
+        put_parts(b, &f[i]);
+    mem_free(f);
 }
 
 void node_shard_fill(struct gw *gw, struct node_state *s, struct arena *a)

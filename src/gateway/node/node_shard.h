@@ -8,6 +8,7 @@
 #include "base/err.h"
 
 struct arena;
+struct buf;
 struct chain;
 struct gw;
 struct node_state;
@@ -19,6 +20,8 @@ void node_shard_stop(struct gw *gw);
 void node_shard_close(struct gw *gw);
 /* The models of this process with layers on other nodes, for its state. */
 void node_shard_fill(struct gw *gw, struct node_state *s, struct arena *a);
+/* The same as Prometheus text; nothing if there are none.  Any thread. */
+void node_shard_metrics(struct gw *gw, struct buf *b);
 /* Another member is at this address; it may be used, if it is a node. */
 void node_shard_found(struct gw *gw, const char *address);
 void node_shard_gone(struct gw *gw, const char *address);

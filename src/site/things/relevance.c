@@ -115,6 +115,8 @@ const char *relevance_words(const struct alarm_event *e)
         return "stuck frozen constant sensor";
     case ALARM_LOST:
         return "lost signal sensor cable connection";
+    case ALARM_CYCLE:
+        return "continuous continuously constantly stop switch cycle";
     case ALARM_PATTERN:
         return "unusual wear worn";
     case ALARM_LIMIT:

@@ -23,7 +23,7 @@ static const struct shard_plan_model big = {.n_layers = 22,
                                             .kv_bytes = 8 * MIB,
                                             .scratch_bytes = 20 * MIB};
 
-static const struct shard_want automatic = {SHARD_AUTO, 1, SHARD_PLAN_MAX_PARTS};
+static const struct shard_want automatic = {SHARD_AUTO, 1, SHARD_PLAN_MAX_PARTS, false};
 
 static struct shard_plan_node machine(const char *name, uint64_t memory, double rate)
 {
@@ -101,7 +101,7 @@ static void test_keeps_the_engines_layers_when_a_node_is_lost(void **state)
     (void)state;
     const struct shard_plan_node nodes[] = {machine("a", 0, 10e9), machine("b", 2 * GIB, 10e9),
                                             machine("c", 2 * GIB, 9e9)};
-    const struct shard_want two = {SHARD_LAYERS, 2, 2};
+    const struct shard_want two = {SHARD_LAYERS, 2, 2, false};
     struct shard_plan p;
     assert_int_equal(shard_plan_choose(&p, &big, nodes, 3, two, 9, NULL), 0);
     check(&p, &big, nodes);
@@ -118,7 +118,7 @@ static void test_as_many_nodes_as_asked_for(void **state)
     for (uint32_t i = 0; i < 8; i++)
         nodes[i] = machine("x", 4 * GIB, 1e10 - 1e9 * i);
     for (uint32_t n = 2; n <= 8; n++) {
-        const struct shard_want want = {SHARD_LAYERS, n, n};
+        const struct shard_want want = {SHARD_LAYERS, n, n, false};
         assert_int_equal(shard_plan_choose(&p, &big, nodes, 8, want, 0, NULL), 0);
         check(&p, &big, nodes);
         assert_int_equal(p.n_parts, n);
@@ -159,13 +159,112 @@ static void test_settings(void **state)
     assert_true(w.mode == SHARD_LAYERS && w.min == 3 && w.max == 3);
     assert_int_equal(shard_want_read(&w, "layers:2..4", NULL), 0);
     assert_true(w.min == 2 && w.max == 4);
-    static const char *const bad[] = {"",          "layers",       "layers:",    "layers:1",
-                                      "layers:9",  "layers:4..2",  "layers:2..", "layers:2..4x",
-                                      "layers:-2", "layers:2...4", "rows:2",     "Auto",
-                                      "none ",     "layers:22",    "layers:0..4"};
+    assert_int_equal(shard_want_read(&w, "rows:2..8", NULL), 0);
+    assert_true(w.mode == SHARD_ROWS && w.min == 2 && w.max == 8);
+    assert_int_equal(shard_want_read(&w, "rows:3", NULL), 0);
+    assert_true(w.min == 3 && w.max == 3);
+    assert_true(!w.q8);
+    assert_int_equal(shard_want_read(&w, "layers:2..4 q8", NULL), 0);
+    assert_true(w.mode == SHARD_LAYERS && w.max == 4 && w.q8);
+    static const char *const bad[] = {
+        "none q8",   " q8",          "rows:2 q9",  "rows:2  q8",   "rows",       "rows:9",
+        "rows:3..2", "rowslayers:2", "",           "layers",       "layers:",    "layers:1",
+        "layers:9",  "layers:4..2",  "layers:2..", "layers:2..4x", "layers:-2",  "layers:2...4",
+        "rows:1",    "Auto",         "none ",      "layers:22",    "layers:0..4"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         if (shard_want_read(&w, bad[i], NULL) != SHOAL_EINVAL)
             fail_msg("\"%s\" is taken", bad[i]);
+}
+
+static struct shard_plan_model by_rows(void)
+{
+    struct shard_plan_model m = big;
+    m.rows = true;
+    m.ffn_dim = 5632;
+    return m;
+}
+
+/* Shares of all layers add up and fit, the engine's node is last. */
+static void check_rows(const struct shard_plan *p, const struct shard_plan_model *m,
+                       const struct shard_plan_node *nodes)
+{
+    const double all = (double)(m->n_layers * (m->layer_bytes + m->kv_bytes));
+    double sum = 0;
+    assert_true(p->rows && p->fits && p->n_parts >= 2);
+    assert_int_equal(p->parts[p->n_parts - 1].node, 0);
+    for (uint32_t i = 0; i < p->n_parts; i++) {
+        const struct shard_plan_part *part = &p->parts[i];
+        const uint64_t head = i + 1 == p->n_parts ? m->head_bytes : 0;
+        assert_true(part->share > 0 && part->first == 0 && part->end == m->n_layers);
+        if (nodes[part->node].memory_bytes)
+            assert_true(part->share * all + (double)(m->scratch_bytes + head) <=
+                        (double)nodes[part->node].memory_bytes);
+        for (uint32_t j = 0; j < i; j++)
+            assert_int_not_equal(p->parts[j].node, part->node);
+        sum += part->share;
+    }
+    assert_true(sum > 0.999999 && sum < 1.000001);
+    assert_true(p->token_s > 0 && p->first_s > p->token_s && p->rate_8 > 0);
+}
+
+static void test_rows_by_speed_and_memory(void **state)
+{
+    (void)state;
+    const struct shard_plan_model m = by_rows();
+    struct shard_plan_node nodes[] = {machine("a", 0, 10e9), machine("b", 0, 30e9),
+                                      machine("c", 300 * MIB, 10e9)};
+    const struct shard_want two = {SHARD_ROWS, 2, 2, false}, three = {SHARD_ROWS, 3, 3, false};
+    struct shard_plan p, again;
+    struct err e = {0};
+    nodes[1].rtt_s = nodes[2].rtt_s = 0.0001;
+    nodes[1].link_rate = nodes[2].link_rate = 1e9;
+    assert_int_equal(shard_plan_choose(&p, &m, nodes, 3, two, 0, NULL), 0);
+    check_rows(&p, &m, nodes);
+    assert_true(p.parts[0].node == 1 && p.parts[0].share > 0.749 && p.parts[0].share < 0.751);
+    /* 968 MiB at 40 GB/s together, the head at 10, and 88 gathers of 50 us and some bytes */
+    assert_true(p.token_s > 0.0365 && p.token_s < 0.0385);
+    assert_int_equal(p.bytes, (3 * 2048 + 5632) * 22 * 4);
+    assert_int_equal(shard_plan_choose(&p, &m, nodes, 3, three, 0, NULL), 0);
+    check_rows(&p, &m, nodes); /* the third is full before its speed is used */
+    /* after a loss the engine's node keeps its share */
+    const struct shard_want any = {SHARD_ROWS, 2, SHARD_PLAN_MAX_PARTS, false};
+    const double own = p.parts[2].share;
+    assert_int_equal(shard_plan_rows(&again, &m, nodes, 2, any, own, NULL), 0);
+    assert_true(again.n_parts == 2 && again.parts[1].share == own &&
+                again.parts[0].share > 1 - own - 1e-9);
+    /* what is far away is slower by a round trip for each gather */
+    struct shard_plan far;
+    nodes[1].rtt_s = 0.0101;
+    assert_true(shard_plan_rows_with(&p, &m, nodes, 2, 2, 0));
+    nodes[1].rtt_s = 0.0001;
+    assert_true(shard_plan_rows_with(&far, &m, nodes, 2, 2, 0));
+    assert_true(p.token_s > far.token_s + 0.43 && p.token_s < far.token_s + 0.45);
+    nodes[0].memory_bytes = nodes[1].memory_bytes = 300 * MIB;
+    assert_int_equal(shard_plan_choose(&p, &m, nodes, 3, three, 0, &e), SHOAL_ELIMIT);
+    assert_int_equal(shard_plan_choose(&p, &big, nodes, 3, two, 0, &e), SHOAL_EUNSUPPORTED);
+    assert_non_null(strstr(e.msg, "write layers:2"));
+}
+
+static void test_rows_of_any_machines(void **state)
+{
+    (void)state;
+    const struct shard_plan_model m = by_rows();
+    uint32_t n_found = 0;
+    srand(11);
+    for (int round = 0; round < 500; round++) {
+        struct shard_plan_node nodes[12];
+        struct shard_plan p;
+        const uint32_t n = 1 + (uint32_t)rand() % 12;
+        for (uint32_t i = 0; i < n; i++)
+            nodes[i] = machine("x", (100 + (uint64_t)rand() % 1500) * MIB, 1e9 * (1 + rand() % 30));
+        for (uint32_t k = 1; k <= SHARD_PLAN_MAX_PARTS + 1; k++)
+            if (shard_plan_rows_with(&p, &m, nodes, n, k, 0)) {
+                assert_true(k >= 2 && k <= n);
+                check_rows(&p, &m, nodes);
+                n_found++;
+            }
+    }
+    assert_true(n_found > 300);
 }
 
 /* Any machines at all: plans are sound, and the chosen one is not beaten by another count. */
@@ -226,6 +325,8 @@ int main(void)
         cmocka_unit_test(test_figures_follow_links_and_machines),
         cmocka_unit_test(test_settings),
         cmocka_unit_test(test_any_machines),
+        cmocka_unit_test(test_rows_by_speed_and_memory),
+        cmocka_unit_test(test_rows_of_any_machines),
         cmocka_unit_test(test_many_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

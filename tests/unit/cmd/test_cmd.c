@@ -18,8 +18,8 @@
 #include "cmd/local/conversation.h"
 #include "cmd/machine.h"
 
-cmd_fn cmd_classify, cmd_generate, cmd_logits, cmd_model_quantize, cmd_model_show, cmd_perplexity,
-    cmd_summarize, cmd_tokenize;
+cmd_fn cmd_classify, cmd_gateway, cmd_generate, cmd_logits, cmd_node, cmd_serve, cmd_model_quantize,
+    cmd_model_show, cmd_perplexity, cmd_summarize, cmd_tokenize;
 
 #define MODEL SHOAL_TEST_DATA "/refs/qwen3.gguf"
 #define ENCODER SHOAL_TEST_DATA "/encoders/bert-cls"
@@ -161,6 +161,18 @@ static void test_tokenize_without_memory(void **state)
     (void)state;
     static const char *const argv[] = {"-m", MODEL, "--json", "was the"};
     torture(cmd_tokenize, 4, argv);
+}
+
+static void test_servers_without_memory(void **state)
+{
+    static const char *const serve[] = {"--check", "--only", "-m", "q=" MODEL};
+    static const char *const gateway[] = {"--check", "--node", "unix:/tmp/no.sock"};
+    static const char *const node[] = {"--check", "--listen", "unix:/tmp/no.sock", "-m",
+                                       "q=" MODEL};
+    (void)state;
+    torture(cmd_serve, 4, serve);
+    torture(cmd_gateway, 3, gateway);
+    torture(cmd_node, 5, node);
 }
 
 static void test_logits_without_memory(void **state)
@@ -328,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_a_bar_is_never_wider_than_the_terminal),
         cmocka_unit_test(test_generate_without_memory),
         cmocka_unit_test(test_tokenize_without_memory),
+        cmocka_unit_test(test_servers_without_memory),
         cmocka_unit_test(test_logits_without_memory),
         cmocka_unit_test(test_show_without_memory),
         cmocka_unit_test(test_perplexity_without_memory),

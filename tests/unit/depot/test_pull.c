@@ -25,6 +25,7 @@ static uint8_t bytes[N_BYTES];
 static char hex[2 * SHA256_BYTES + 1];
 static struct http_peer peer;
 static char dir[64], said[1024];
+static uint32_t n_said;
 static struct model_store *store;
 static uint64_t n_done, n_total;
 
@@ -32,6 +33,7 @@ static void on_note(void *ctx, const char *text)
 {
     (void)ctx;
     snprintf(said, sizeof(said), "%s", text);
+    n_said++;
 }
 
 static void on_progress(void *ctx, const struct model_progress *p)
@@ -261,6 +263,26 @@ static void test_statuses(void **state)
     }
 }
 
+/* What is tried several times is told once, and the error at the end is another sentence. */
+static void test_a_failure_is_told_once(void **state)
+{
+    struct model_pulled p;
+    struct err e;
+    char url[256];
+    (void)state;
+    serve(NULL, 0);
+    http_peer_status(&peer, 200); /* it has a size */
+    http_peer_status(&peer, 503); /* and nothing else */
+    n_said = 0;
+    snprintf(url, sizeof(url), "%s/broken.gguf#sha256=%s", peer.server, hex);
+    assert_true(pull(&p, url, "x", &e) < 0);
+    assert_true(peer.n > 3);
+    assert_int_equal(n_said, 1);
+    assert_non_null(strstr(said, "; trying again"));
+    assert_null(strstr(e.msg, "trying again"));
+    http_peer_end(&peer);
+}
+
 static int setup(void **state)
 {
     const struct model_store_opts o = {.dir = dir};
@@ -298,6 +320,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_hub, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_registry, setup, teardown),
         cmocka_unit_test_setup_teardown(test_statuses, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_failure_is_told_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,13 +39,13 @@ static struct fake *fake_of(void *ctx)
     return ctx;
 }
 
-static int fake_cut(void *ctx, const struct chain_costs *c, uint32_t *first, struct err *e)
+static int fake_cut(void *ctx, const struct chain_costs *c, struct chain_cut *out, struct err *e)
 {
     struct fake *f = ctx;
     (void)e;
     assert_int_equal(c->n_layers, 7);
     assert_true(c->layer > 0 && c->head > 0 && c->kv > 0 && c->scratch > 0);
-    *first = f->cuts[2];
+    out->first = f->cuts[2];
     return 0;
 }
 
@@ -86,7 +86,7 @@ static int fake_connect(void *ctx, const struct chain_shape *s, struct err *e)
 {
     struct fake *f = ctx;
     f->shape = *s;
-    assert_int_equal(s->first, f->cuts[2]);
+    assert_int_equal(s->cut.first, f->cuts[2]);
     return open_parts(f, e);
 }
 
@@ -133,9 +133,10 @@ static int fake_receive(void *ctx, float *x, uint32_t n_tokens)
 }
 
 /* The new parts know nothing of what the lost ones have computed. */
-static int fake_reconnect(void *ctx)
+static int fake_reconnect(void *ctx, struct decoder_rows *rows)
 {
     struct fake *f = ctx;
+    (void)rows;
     f->n_lost++;
     drop_steps(f);
     if (f->refuse)

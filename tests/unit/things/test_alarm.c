@@ -58,6 +58,9 @@ static void test_sentences(void **state)
          "Vibration on motor 3 varies more than usual; it is now at 2.5 mm/s. Normal is 2 to 3 "
          "mm/s."},
         {ALARM_STUCK, 2, 2.5, "Vibration on motor 3 has stayed at exactly 2.5 mm/s for 5 s."},
+        {ALARM_CYCLE, 2, 2.5,
+         "Vibration on motor 3 has been at 2.5 mm/s for 5 s, far longer than ever before it "
+         "switched."},
         {ALARM_LOST, 2, 2.5, "Vibration on motor 3 has sent no good reading for 5 s."},
         {ALARM_PATTERN, 2, 2.5,
          "The readings of motor 3 do not fit together as usual: Vibration is at 2.5 mm/s. Normal "

@@ -198,6 +198,20 @@ static int read_options(struct request *r, const cJSON *defaults, const cJSON *o
     return rc;
 }
 
+int ollama_check_options(const cJSON *options, struct fields_error *e)
+{
+    struct options v = {.stop = NULL};
+    const cJSON *one;
+    int rc = fields_read(option_fields, N_OPTIONS, options, &v, true, e);
+    if (rc < 0 || !v.stop || cJSON_IsString(v.stop))
+        return rc;
+    bool texts = cJSON_IsArray(v.stop);
+    cJSON_ArrayForEach(one, v.stop) texts = texts && cJSON_IsString(one);
+    return texts ? 0
+                 : fields_fail(e, "stop", "invalid_type",
+                               "'stop' must be a string or a list of them");
+}
+
 /* true, false, or a level such as "high": handled by the template. */
 static int read_think(struct request *r, const cJSON *think, struct fields_error *e)
 {

@@ -26,6 +26,8 @@ struct ollama_shape { /* the format of the answer */
 SHOAL_MUST_CHECK int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,
                                  const cJSON *defaults, bool chat, bool lenient,
                                  struct fields_error *e);
+/* Whether options can be read: every known one has its type. */
+SHOAL_MUST_CHECK int ollama_check_options(const cJSON *options, struct fields_error *e);
 /* "5m", "1h30m", "300ms", or a number of seconds; below 0: always (UINT64_MAX).  False: neither. */
 bool ollama_read_duration(const cJSON *v, uint64_t *ns);
 

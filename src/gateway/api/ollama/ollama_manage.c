@@ -24,6 +24,7 @@
 #include "flow/request.h"
 #include "gateway/api/model_profiles.h"
 #include "gateway/api/ollama/go_template.h"
+#include "gateway/api/ollama/ollama.h"
 #include "gateway/call/call.h"
 #include "wire/json_out.h"
 
@@ -710,6 +711,11 @@ void ollama_create(struct call *c)
     if ((b.parameters && !cJSON_IsObject(b.parameters)) || (b.files && !cJSON_IsObject(b.files))) {
         fail(j, 400, b.parameters ? "parameters" : "files", "invalid_type",
              "'parameters' and 'files' must be objects");
+        return;
+    }
+    struct fields_error fe = {{0}, {0}, NULL};
+    if (b.parameters && ollama_check_options(b.parameters, &fe) < 0) {
+        fail(j, 400, fe.param, fe.code, fe.msg);
         return;
     }
     if (!find_file(j, &b))

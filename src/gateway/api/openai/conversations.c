@@ -23,6 +23,19 @@
 #define MAX_METADATA_BYTES 16384u
 #define MAX_LISTED 100
 
+struct body {
+    const cJSON *items, *metadata;
+};
+
+#define AT(member) offsetof(struct body, member)
+const struct field conversations_fields[] = {
+    {"items", FIELD_VALUE, AT(items), 0, 0, "messages and other items, as in 'input' of a response",
+     "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"},
+    {"metadata", FIELD_VALUE, AT(metadata), 0, 0, "what the client wants to remember of it",
+     "{\"type\":\"object\"}"}};
+const size_t conversations_n_fields =
+    sizeof(conversations_fields) / sizeof(conversations_fields[0]);
+
 static const char *owner_of(const struct call *c)
 {
     return c->client ? c->client->name : "";
@@ -280,15 +293,24 @@ static void answer_list(struct call *c, const cJSON *data, bool more)
 
 /* ---- handlers ---- */
 
-/* 0: `out` holds a copy of the body's metadata, or an empty object.  Else the call is answered. */
-static int read_metadata(struct call *c, cJSON **out)
+/* n fields from `table` on.  False: the call is answered. */
+static bool read_body(struct call *c, const struct field *table, size_t n, struct body *b)
 {
-    const cJSON *v = get(c->json, "metadata");
-    char *text = v && !cJSON_IsNull(v) ? cJSON_PrintUnformatted(v) : NULL;
+    struct fields_error e = {{0}, {0}, NULL};
+    const bool ok = fields_read(table, n, c->json, b, c->lenient, &e) == 0;
+    if (!ok)
+        call_fail_fields(c, &e);
+    return ok;
+}
+
+/* 0: `out` holds a copy of the body's metadata, or an empty object.  Else the call is answered. */
+static int read_metadata(struct call *c, const cJSON *v, cJSON **out)
+{
+    char *text = v ? cJSON_PrintUnformatted(v) : NULL;
     const size_t n = text ? strlen(text) : 0;
     cJSON_free(text);
     *out = NULL;
-    if ((v && !cJSON_IsNull(v) && !cJSON_IsObject(v)) || n > MAX_METADATA_BYTES) {
+    if ((v && !cJSON_IsObject(v)) || n > MAX_METADATA_BYTES) {
         call_fail(c, 400, NULL, "metadata", "invalid_value",
                   "'metadata' must be an object of at most %u bytes", MAX_METADATA_BYTES);
         return -1;
@@ -299,14 +321,13 @@ static int read_metadata(struct call *c, cJSON **out)
     return *out ? 0 : -1;
 }
 
-/* The body's items, checked.  False: the call is answered. */
-static bool read_given(struct call *c, bool required, const cJSON **out)
+/* Checks the body's items.  False: the call is answered. */
+static bool check_given(struct call *c, bool required, const cJSON *items)
 {
     struct fields_error e = {{0}, {0}, NULL};
-    *out = get(c->json, "items");
-    if (!required && (!*out || cJSON_IsNull(*out) || (cJSON_IsArray(*out) && !(*out)->child)))
+    if (!required && (!items || (cJSON_IsArray(items) && !items->child)))
         return true;
-    int rc = check_items(c, *out, &e);
+    int rc = check_items(c, items, &e);
     if (rc < 0)
         call_fail_fields(c, &e);
     return rc == 0;
@@ -321,10 +342,11 @@ static void fail_full(struct call *c)
 void conversations_create(struct call *c)
 {
     struct response_store *s = store_of(c);
+    struct body b = {.items = NULL};
     cJSON *metadata;
-    const cJSON *given;
     char id[64];
-    if (!s || !read_given(c, false, &given) || read_metadata(c, &metadata) < 0)
+    if (!s || !read_body(c, conversations_fields, conversations_n_fields, &b) ||
+        !check_given(c, false, b.items) || read_metadata(c, b.metadata, &metadata) < 0)
         return;
     make_id(c, RESPONSE_ENTRY_CONVERSATION, 0, id);
     cJSON *made = cJSON_CreateObject();
@@ -332,7 +354,7 @@ void conversations_create(struct call *c)
     cJSON_AddStringToObject(made, "object", "conversation");
     cJSON_AddNumberToObject(made, "created_at", (double)time(NULL));
     cJSON_AddItemToObject(made, "metadata", metadata);
-    cJSON_AddItemToObject(made, "items", normal_items(c, given));
+    cJSON_AddItemToObject(made, "items", normal_items(c, b.items));
     const bool kept = save(s, id, owner_of(c), made);
     if (kept)
         answer_conversation(c, made);
@@ -357,17 +379,18 @@ static void add_items(struct call *c, struct work *w, const cJSON *given)
 void conversations_post(struct call *c)
 {
     struct work w;
+    struct body b = {.items = NULL};
     cJSON *metadata = NULL;
-    const cJSON *given = NULL;
     const bool items = str_ends_with(c->req->path, "/items");
-    if (items ? !read_given(c, true, &given) : read_metadata(c, &metadata) < 0)
+    if (!read_body(c, conversations_fields + !items, 1, &b) ||
+        (items ? !check_given(c, true, b.items) : read_metadata(c, b.metadata, &metadata) < 0))
         return;
     if (!begin_work(c, &w, true)) {
         cJSON_Delete(metadata);
         return;
     }
     if (items && strcmp(w.rest, "/items") == 0) {
-        add_items(c, &w, given);
+        add_items(c, &w, b.items);
     } else if (w.rest[0]) {
         fail_rest(c, w.rest);
     } else {

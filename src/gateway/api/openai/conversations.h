@@ -14,11 +14,14 @@
 #include <cjson/cJSON.h>
 
 #include "base/err.h"
+#include "gateway/call/fields.h"
 
 struct call;
-struct fields_error;
 struct request;
 struct response_entry;
+
+extern const struct field conversations_fields[];
+extern const size_t conversations_n_fields;
 
 /* The conversation that the body of a response names; NULL: none.  An empty text is not one. */
 const char *conversations_named(const cJSON *body);

@@ -54,6 +54,8 @@ static void put_chain(struct json_out *j, const struct node_chain *c)
         json_out_member_str(j, "node", c->parts[i].node);
         json_out_member_uint(j, "first", c->parts[i].first);
         json_out_member_uint(j, "end", c->parts[i].end);
+        json_out_key(j, "share"); /* by rows: of every layer; otherwise 0 */
+        json_out_num(j, c->parts[i].share);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -65,7 +67,10 @@ static void put_chain(struct json_out *j, const struct node_chain *c)
     json_out_num(j, c->step_ms);
     json_out_key(j, "remote_ms"); /* of it, computing */
     json_out_num(j, c->remote_ms);
+    json_out_key(j, "wait_ms"); /* for the other nodes */
+    json_out_num(j, c->wait_ms);
     json_out_member_num(j, "step_bytes", c->step_bytes);
+    json_out_member_str(j, "wire", c->q8 ? "q8" : "exact");
     json_out_object_end(j);
 }
 
