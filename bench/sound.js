@@ -1,7 +1,12 @@
-// What the benchmarks of sound share (speech.js, voice.js).
+// What the benchmarks of sound share (speech.js, voice.js, whisper.js).
 'use strict';
 const { spawn } = require('child_process');
+const fs = require('fs');
+const path = require('path');
 const readline = require('readline');
+const { ROOT } = require('./lib.js');
+
+const sphinx = '/usr/share/pocketsphinx/test/data';
 
 // A program that answers a line with a line of JSON.
 function program(command, args) {
@@ -22,4 +27,19 @@ function errors(said, heard) {
     return row.at(-1);
 }
 
-module.exports = { program, errors };
+// [file, what is said]
+function sounds() {
+    const own = path.join(ROOT, 'tests/data/audio');
+    const list = [[`${own}/jfk.flac`, 'and so my fellow americans ask not what your country can do for you ask what you can do for your country']];
+    for (const [folder, table] of [['librivox', 'transcription'], ['cards', 'cards.transcription']])
+        if (fs.existsSync(`${sphinx}/${folder}/${table}`))
+            for (const line of fs.readFileSync(`${sphinx}/${folder}/${table}`, 'utf8').trim().split('\n')) {
+                const [, text, name] = /^<s>(.*)<\/s>\s*\((.*)\)/.exec(line);
+                list.push([`${sphinx}/${folder}/${name}.wav`, text.trim()]);
+            }
+    return list;
+}
+
+const words = (s) => s.toLowerCase().replace(/mr\./g, 'mister').replace(/-/g, ' ').replace(/[^a-z0-9' ]/g, '').split(/\s+/).filter(Boolean);
+
+module.exports = { program, errors, sounds, words };

@@ -7,27 +7,11 @@ const fs = require('fs');
 const os = require('os');
 const path = require('path');
 const { ROOT, median, printTable, writeRows } = require('./lib.js');
-const { errors, program } = require('./sound.js');
+const { errors, program, sounds, words } = require('./sound.js');
 
 const rounds = Number(process.argv[2] || 5), threads = Number(process.argv[3] || 2);
 const ours = path.join(ROOT, 'build/bench/bench_voice'), model = path.join(ROOT, 'models/hear.gguf');
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-voice-'));
-const sphinx = '/usr/share/pocketsphinx/test/data';
-
-// [file, what is said]
-function sounds() {
-    const own = path.join(ROOT, 'tests/data/audio');
-    const list = [[`${own}/jfk.flac`, 'and so my fellow americans ask not what your country can do for you ask what you can do for your country']];
-    for (const [folder, table] of [['librivox', 'transcription'], ['cards', 'cards.transcription']])
-        if (fs.existsSync(`${sphinx}/${folder}/${table}`))
-            for (const line of fs.readFileSync(`${sphinx}/${folder}/${table}`, 'utf8').trim().split('\n')) {
-                const [, text, name] = /^<s>(.*)<\/s>\s*\((.*)\)/.exec(line);
-                list.push([`${sphinx}/${folder}/${name}.wav`, text.trim()]);
-            }
-    return list;
-}
-
-const words = (s) => s.toLowerCase().replace(/mr\./g, 'mister').replace(/-/g, ' ').replace(/[^a-z0-9' ]/g, '').split(/\s+/).filter(Boolean);
 
 (async () => {
     const venv = execFileSync(path.join(__dirname, 'fetch-voice'), { encoding: 'utf8' }).trim();

@@ -12,9 +12,10 @@ DTYPES = {"<f4": 0, "<u4": 1, "<u2": 2, "|u1": 3}
 SEED = 20261115
 
 
-def enter_venv():
-    """Restarts this program in its own environment, which is created on first use."""
+def enter_venv(*more):
+    """Restarts this program in its own environment, which is created on first use; more: packages that not all tools need."""
     if pathlib.Path(sys.prefix).resolve() == VENV.resolve():
+        subprocess.run([VENV / "bin/pip", "install", "-q", *more], check=True) if more else None
         return
     if not (VENV / "bin/python").exists():
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)

@@ -50,7 +50,9 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     enum shoal_kind kind; /* one bit */
     const char *text;     /* RERANK: the query */
     size_t text_bytes;
-    const char *document; /* RERANK; SUMMARIZE: the text's title, or NULL */
+    const char *document; /* RERANK; SUMMARIZE: the text's title, or NULL; TRANSCRIBE: how the text
+                             may begin, such as what was heard in a part of the sound, or NULL: the
+                             result does not depend on it, only its time */
     size_t document_bytes;
     const double *values; /* SCORE: rows one after the other.  NaN: missing */
     uint32_t n_values;
@@ -85,8 +87,9 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     const int16_t *samples; /* one channel, 16,000 a second */
     float speed;            /* SPEAK: 0.25 to 4; 0: 1, as the voice was trained */
     float volume;           /* SPEAK: at most 4; 0: 1 */
-    uint64_t part; /* SPEAK: 1 to SHOAL_SPEAK_PARTS: only this part of the sound; 0: all.  The
-                      parts, one after the other, are the whole; late ones may be empty */
+    uint64_t part;  /* SPEAK: 1 to SHOAL_SPEAK_PARTS: only this part of the sound; 0: all.  The
+                       parts, one after the other, are the whole; late ones may be empty */
+    uint64_t words; /* TRANSCRIBE: 1: also when each word was said, as spans labelled "word" */
 };
 /* The first parts are short: they can be heard while the others are computed. */
 #define SHOAL_SPEAK_PARTS 4u
@@ -116,7 +119,8 @@ struct shoal_result {
     const struct shoal_label *labels; /* all of the set, best first */
     uint32_t n_labels;
     /* TAG, SUMMARIZE (the sentences that were taken, in their order), TRANSCRIBE (parts of the
-     * text, one for each pair of values; none: the model does not divide it) */
+     * text, one for each pair of values; none: the model does not divide it; then, if asked for,
+     * its words, labelled "word") */
     const struct shoal_span *spans;
     uint32_t n_spans;
     /* EMBED */
@@ -150,8 +154,8 @@ SHOAL_API const struct shoal_result *shoal_task_result(const struct shoal_task *
 /* Label set i of a kind (CLASSIFY, TAG), the default first; NULL after the last. */
 SHOAL_API const char *shoal_label_set(const struct shoal_engine *engine, enum shoal_kind kind,
                                       uint32_t i);
-/* Label i of a set (NULL: the default), SCORE: name of output i, SPEAK: name of voice i; NULL after
- * the last. */
+/* Label i of a set (NULL: the default), SCORE: name of output i, SPEAK: name of voice i,
+ * TRANSCRIBE: language i, as "en"; NULL after the last. */
 SHOAL_API const char *shoal_label(const struct shoal_engine *engine, enum shoal_kind kind,
                                   const char *set, uint32_t i);
 /* SCORE: name of value i of a row, NULL if it has none.  A row has info.dim values; 0: any number.

@@ -18,6 +18,7 @@ enum transcript_form { TRANSCRIPT_TEXT, TRANSCRIPT_SRT, TRANSCRIPT_VTT };
 struct transcript {
     struct buf text;  /* of all parts, separated by spaces */
     struct buf parts; /* private: their times and places in the text */
+    struct buf words; /* private: the same of words, where results have them */
     double seconds;   /* the end of the last part, also of silence */
     char language[8]; /* of the first text whose result has one, as "en"; "": not known */
 };
@@ -35,9 +36,10 @@ void transcript_add(struct transcript *t, double start, double end, const double
 void transcript_add_result(struct transcript *t, double start, double end,
                            const struct shoal_result *r);
 uint32_t transcript_n(const struct transcript *t);
-/* Writes all of it: the text on one line, or numbered captions with their times. */
+/* Writes all of it: the text on one line, or numbered captions with their times, one for each part,
+ * or for each word where there are any. */
 void transcript_put(const struct transcript *t, struct buf *out, enum transcript_form form);
-/* "text", "duration" and "segments" of an object. */
+/* "text", "duration", "segments" and, where there are any, "words" of an object. */
 void transcript_json(const struct transcript *t, struct json_out *j);
 
 #endif

@@ -28,6 +28,8 @@ static const struct opts_def defs[] = {
     {"translate", 0, OPTS_FLAG, NULL, NULL, 0, 0, "write it in English"},
     {"no-vad", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "hear all of the sound, whether somebody speaks or not"},
+    {"words", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "with the time of each word: in --json, and as captions of one word"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per file"},
 };
 
@@ -99,6 +101,7 @@ static int put_window(struct work *w, uint32_t n, struct err *e)
                                       .inputs = input,
                                       .n_inputs = 1,
                                       .raw = opts_flag(w->o, "no-vad"),
+                                      .words = opts_flag(w->o, "words"),
                                       .labels = w->language[0] ? w->language : NULL,
                                       .prompt = w->phrases.len ? buf_str(&w->phrases) : NULL};
     r->input_bytes = n * sizeof(int16_t);

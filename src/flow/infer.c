@@ -302,6 +302,7 @@ static struct shoal_infer_opts options_of(struct inference *f)
                                      .max_tokens = q->max_tokens,
                                      .beams = q->beams,
                                      .raw = q->raw,
+                                     .words = q->words,
                                      .speed = q->speed,
                                      .volume = q->volume,
                                      .whole = q->whole,

@@ -144,6 +144,7 @@ struct request_infer {
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;
     float speed, volume; /* SPEAK: 0: 1 */
     bool raw;
+    bool words; /* TRANSCRIBE: with the times of words */
     bool whole; /* refuse an input that is too long, instead of truncating it */
 };
 

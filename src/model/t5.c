@@ -252,6 +252,7 @@ static int embeddings(struct loading *o)
         return err_set(o->p.e, SHOAL_EFORMAT,
                        "%s.decoder_start_token_id is %d, but the vocabulary has %u tokens",
                        t->c.arch, t->c.start_token, t->c.n_vocab);
+    t->n_aligned = aligned_heads(t->aligned, t->c.arch, t->c.n_dec, t->c.n_heads, t->c.n_vocab);
     int rc = plan_linear(&o->p, &t->output, -1, "output", t->c.n_vocab, t->c.dim, false);
     if (rc == 0 && t->output.mat == NO_MAT) /* tied to the embedding */
         rc = weights_add(&t->weights, t->embd, &t->output.mat, o->p.e);

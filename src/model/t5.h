@@ -69,6 +69,10 @@ struct t5_row {
         *pages; /* of the target, enough for pos + 1 tokens; only this row writes the last one */
     const uint32_t *source_pages;
     uint32_t n_source;
+    /* NULL, or [t5_n_aligned][n_source]: gets how much the aligned heads (model/aligned.h) look at
+     * each frame of the source, up to a factor.  All rows of a pass have it or none; those that do
+     * have no logits. */
+    float *looks;
 };
 
 struct t5_sizes { /* memory in bytes, by purpose */
@@ -113,8 +117,10 @@ uint32_t t5_least_samples(const struct t5 *t);
 uint32_t t5_most_samples(const struct t5 *t);
 /* The encoder's output for a token of the last t5_encode, [dim]; valid until the next pass. */
 const float *t5_encoded(const struct t5 *t, uint32_t source, uint32_t token);
-/* Computes one token of each row; at most max_rows rows. */
+/* Computes one token of each row; at most max_rows rows.  Rows of the same target (the same pages)
+ * may follow each other, in the order of their positions. */
 void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n);
+uint32_t t5_n_aligned(const struct t5 *t);
 /* Logits of row i of the last t5_decode, [n_vocab]; valid until the next pass. */
 const float *t5_logits(const struct t5 *t, uint32_t i);
 

@@ -3,6 +3,7 @@
  *
  * A phase is a product over all tokens, attention of some heads, or a small per-token step.  With
  * few tokens the small steps are the finish of the phase before. */
+#include <string.h>
 
 #include "model/t5_int.h"
 
@@ -266,12 +267,33 @@ static void source_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint
         attend_source(t, &t->units[i], member);
 }
 
+/* Keeps where a head looked, if it is an aligned one.  The kernels leave the weights of the keys in
+ * their scratch, with Q8 times the scales of the values. */
+static void keep_looks(struct t5 *t, const struct t5_row *r, const struct kern_attn *job,
+                       uint32_t layer, uint32_t head)
+{
+    uint32_t at = 0;
+    while (at < t->n_aligned &&
+           (t->aligned[at].layer != layer - t->c.n_enc || t->aligned[at].head != head))
+        at++;
+    if (at == t->n_aligned)
+        return;
+    float *to = r->looks + (size_t)at * r->n_source;
+    memcpy(to, job->scratch, r->n_source * sizeof(*to));
+    for (uint32_t i = 0; t->kv_kind == KERN_KV_Q8 && i < r->n_source; i++) {
+        const uint8_t *page = job->kv + job->pages[i / KERN_PAGE] * job->page_stride;
+        const float *scales =
+            (const float *)(const void *)(page + (size_t)2 * KERN_PAGE * job->head_dim);
+        const float scale = scales[KERN_PAGE + i % KERN_PAGE];
+        to[i] = scale > 0 ? to[i] / scale : 0;
+    }
+}
+
 /* One head of one row: attends to the row's own tokens, the newest of which it stores first, or to
  * its source. */
-static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t member)
+static void attend_row(struct t5 *t, uint32_t arg, uint32_t row, uint32_t head, uint32_t member)
 {
     const uint32_t layer = layer_of(arg), hd = t->c.head_dim;
-    const uint32_t row = unit / t->c.n_heads, head = unit % t->c.n_heads;
     const bool cross = product_of(arg) == PRODUCT_CROSS_Q;
     const struct t5_row *r = &t->rows[row];
     float *q = t->qkv + (size_t)row * (cross ? 1 : 3) * t->inner + (size_t)head * hd;
@@ -299,22 +321,39 @@ static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t membe
                                   .pages = cross ? r->source_pages : r->pages,
                                   .scratch = t->attn_scratch[member]};
     t->k->attend(&job, 0, 1);
+    if (cross && r->looks)
+        keep_looks(t, r, &job, layer, head);
+}
+
+/* A unit is a head of a row; of chained rows a head of all, in their order: each needs what those
+ * before it store. */
+static void attend_unit(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t member)
+{
+    if (!t->chained)
+        attend_row(t, arg, unit / t->c.n_heads, unit % t->c.n_heads, member);
+    for (uint32_t row = 0; t->chained && row < t->n_tokens; row++)
+        attend_row(t, arg, row, unit, member);
+}
+
+static uint32_t n_row_units(const struct t5 *t)
+{
+    return t->chained ? t->c.n_heads : t->n_tokens * t->c.n_heads;
 }
 
 static void row_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct t5 *t = ctx;
-    const uint32_t units = t->n_tokens * t->c.n_heads, end = part(units, c + 1, p->n_chunks);
+    const uint32_t units = n_row_units(t), end = part(units, c + 1, p->n_chunks);
     for (uint32_t i = part(units, c, p->n_chunks); i < end; i++)
-        attend_row(t, p->arg, i, member);
+        attend_unit(t, p->arg, i, member);
 }
 
 /* Few rows and few keys: done by the member that completed the products. */
 static void row_finish(void *ctx, const struct crew_phase *p, uint32_t member)
 {
     struct t5 *t = ctx;
-    for (uint32_t i = 0; i < t->n_tokens * t->c.n_heads; i++)
-        attend_row(t, p->arg, i, member);
+    for (uint32_t i = 0; i < n_row_units(t); i++)
+        attend_unit(t, p->arg, i, member);
     step_finish(ctx, p, member);
 }
 
@@ -531,9 +570,11 @@ void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n)
     uint64_t own = 0, source = 0;
     t->rows = rows;
     t->n_tokens = n;
+    t->chained = false;
     if (n == 0)
         return;
     for (uint32_t i = 0; i < n; i++) {
+        t->chained |= i > 0 && rows[i].pages == rows[i - 1].pages;
         t->seq_of[i] = i;
         own += rows[i].pos + 1;
         source += rows[i].n_source;
@@ -545,15 +586,21 @@ void t5_decode(struct t5 *t, const struct t5_row *rows, uint32_t n)
     add_step(&g, phase_arg(t->c.n_enc, PRODUCT_NONE, STEP_START));
     for (uint32_t i = t->c.n_enc; i < t->c.n_enc + t->c.n_dec; i++) {
         add_product(&g, i, PRODUCT_QKV, STEP_NONE);
-        add_attention(&g, i, PRODUCT_QKV, n * t->c.n_heads, small_own);
+        add_attention(&g, i, PRODUCT_QKV, n_row_units(t), small_own);
         add_product(&g, i, PRODUCT_ATTN_OUT, STEP_SELF);
         add_product(&g, i, PRODUCT_CROSS_Q, STEP_NONE);
-        add_attention(&g, i, PRODUCT_CROSS_Q, n * t->c.n_heads, small_source);
+        add_attention(&g, i, PRODUCT_CROSS_Q, n_row_units(t), small_source);
         add_product(&g, i, PRODUCT_CROSS_OUT, STEP_CROSS);
         add_ffn(&g, i);
     }
-    add_product(&g, 0, PRODUCT_OUTPUT, STEP_NONE);
+    if (!rows[0].looks)
+        add_product(&g, 0, PRODUCT_OUTPUT, STEP_NONE);
     run(&g);
+}
+
+uint32_t t5_n_aligned(const struct t5 *t)
+{
+    return t->n_aligned;
 }
 
 const float *t5_logits(const struct t5 *t, uint32_t i)

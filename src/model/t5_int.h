@@ -2,6 +2,7 @@
 #ifndef SHOAL_MODEL_T5_INT_H
 #define SHOAL_MODEL_T5_INT_H
 
+#include "model/aligned.h"
 #include "model/products.h"
 #include "model/stem.h"
 #include "model/t5.h"
@@ -86,6 +87,10 @@ struct t5 {
     const uint32_t *sound_pages;
     const struct t5_row *rows;
     uint32_t n_tokens, n_units;
+    bool chained; /* some rows belong to the same target */
+
+    struct aligned_head aligned[ALIGNED_MOST];
+    uint32_t n_aligned;
 };
 
 void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members);

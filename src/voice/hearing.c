@@ -94,7 +94,8 @@ static void on_closed(struct sink *s)
 static const struct sink_ops ops = {
     .start = on_start, .result = on_result, .fail = on_fail, .closed = on_closed};
 
-int hearing_window(struct request *r, const int16_t *samples, uint32_t n, const char *phrases)
+int hearing_window(struct request *r, const int16_t *samples, uint32_t n, const char *phrases,
+                   const char *draft)
 {
     struct request_input *in = arena_zalloc(&r->arena, sizeof(*in));
     int16_t *copy = arena_zalloc_n(&r->arena, (size_t)n + 1, sizeof(*copy));
@@ -104,11 +105,13 @@ int hearing_window(struct request *r, const int16_t *samples, uint32_t n, const 
     *in = (struct request_input){.samples = copy, .n_samples = n};
     r->kind = REQUEST_INFER;
     r->input_bytes = n * sizeof(*copy);
-    r->infer = (struct request_infer){.kind = SHOAL_KIND_TRANSCRIBE,
-                                      .inputs = in,
-                                      .n_inputs = 1,
-                                      .prompt = phrases ? request_copy(r, phrases, strlen(phrases))
-                                                        : NULL};
+    r->infer = (struct request_infer){
+        .kind = SHOAL_KIND_TRANSCRIBE,
+        .inputs = in,
+        .n_inputs = 1,
+        .labels = r->infer.labels,
+        .title = draft && draft[0] ? request_copy(r, draft, strlen(draft)) : NULL,
+        .prompt = phrases ? request_copy(r, phrases, strlen(phrases)) : NULL};
     return request_rc(r);
 }
 

@@ -29,9 +29,11 @@ typedef void (*hearing_fn)(void *ctx, const struct hearing_words *w);
  * called before this returns; *out is then NULL. */
 void hearing_start(struct hearing **out, struct flow_owner *o, struct request *r, hearing_fn done,
                    void *ctx);
-/* Fills an empty request with one window; the samples are copied.  phrases: NULL: none. */
+/* Fills an empty request with one window; the samples are copied.  phrases: NULL: none.  draft:
+ * what was heard in a part of it, which saves time; or NULL.  Its infer.labels, the language, may
+ * be set before. */
 SHOAL_MUST_CHECK int hearing_window(struct request *r, const int16_t *samples, uint32_t n,
-                                    const char *phrases);
+                                    const char *phrases, const char *draft);
 void hearing_cancel(struct hearing *h); /* `done` is not called any more */
 
 #endif

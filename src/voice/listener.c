@@ -1,6 +1,7 @@
 /* listener.c - see listener.h. */
 #include "voice/listener.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -28,6 +29,7 @@ struct listener {
     uint32_t n_heard_of;     /* samples that it hears */
     uint32_t cut;            /* the turn ends here, though more was said; 0: it does not */
     struct buf text;         /* of the last hearing */
+    char language[8];        /* of the text */
     float confidence;
     uint32_t n_hearings, n_misses;
     bool started;          /* the client knows that somebody speaks */
@@ -139,6 +141,7 @@ static void give_turn(struct listener *l)
     const struct listener_turn t = {
         .text = buf_str(&l->text),
         .text_bytes = l->text.len,
+        .language = l->language,
         .confidence = l->confidence,
         .start_s = (double)(x->before + x->last.speech_from) / EAR_RATE,
         .end_s = (double)(x->before + x->last.speech_to) / EAR_RATE,
@@ -180,6 +183,7 @@ static void take_words(struct listener *l, const struct hearing_words *w)
                                 .unfinished = unfinished(w->text, w->text_bytes)};
     buf_clear(&l->text);
     buf_put(&l->text, w->text, w->text_bytes);
+    snprintf(l->language, sizeof(l->language), "%s", w->parts ? w->parts->language : "");
     l->confidence = w->confidence;
     l->n_misses = 0;
     tell_started(l, &h);
@@ -220,8 +224,9 @@ static void hear(struct listener *l)
     if (l->cut && l->cut < l->n_heard_of)
         l->n_heard_of = l->cut;
     l->n_hearings++;
-    if (r && hearing_window(r, l->ear.sound, l->n_heard_of,
-                            l->ops->phrases ? l->ops->phrases(l->ctx) : NULL) == 0) {
+    if (r &&
+        hearing_window(r, l->ear.sound, l->n_heard_of,
+                       l->ops->phrases ? l->ops->phrases(l->ctx) : NULL, buf_str(&l->text)) == 0) {
         hearing_start(&l->hearing, l->owner, r, on_heard, l);
         return;
     }

@@ -25,6 +25,7 @@ struct wake_ear;
 struct listener_turn {
     const char *text; /* "": nothing was said */
     size_t text_bytes;
+    const char *language;   /* as "en"; "": not known */
     float confidence;       /* of the recognizer */
     double start_s, end_s;  /* of the speech, from the start of the stream */
     const int16_t *samples; /* of the turn */
@@ -44,7 +45,8 @@ struct listener_ops {
     void (*asleep)(void *ctx); /* nothing was said behind it; may be NULL */
     void (*failed)(void *ctx, const struct failure *f);
     void (*room)(void *ctx); /* listener_full is false again; may be NULL */
-    /* An empty request of the listener's client, or NULL: out of memory. */
+    /* An empty request of the listener's client, or NULL: out of memory; infer.labels may be the
+     * language that is spoken. */
     struct request *(*request)(void *ctx);
     const char *(*phrases)(void *ctx); /* likely to be said; may be NULL, or return it */
 };

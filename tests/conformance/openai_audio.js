@@ -28,6 +28,11 @@ async function forms(ai) {
     t.same(verbose.segments.length, 1, 'segments');
     t.same(verbose.segments[0].text, jfk, 'the segment');
     t.check(verbose.segments[0].avg_logprob < 0 && verbose.segments[0].avg_logprob > -0.5, 'avg_logprob');
+    const { words } = await ask('jfk.flac', { response_format: 'verbose_json', timestamp_granularities: ['word', 'segment'] });
+    t.same(words.map((w) => w.word).join(' '), jfk, 'words');
+    t.check(words.every((w, i) => w.start <= w.end && w.end <= 11 && (i === 0 || w.start >= words[i - 1].end)), 'times of words');
+    const country = words.filter((w) => /^country/.test(w.word)); // Whisper tiny (OpenAI's program) says 5.98 to 6.42, 10.12 to 10.52
+    t.check(Math.abs(country[0].start - 5.98) < 0.3 && Math.abs(country[1].end - 10.52) < 0.3, `country at ${country[0].start} and to ${country[1].end}`);
     t.same(await ask('amiable.wav', { response_format: 'text' }), `${amiable}\n`, 'text');
     t.same(await ask('amiable.wav', { response_format: 'srt' }), `1\n00:00:00,000 --> 00:00:03,172\n${amiable}\n\n`, 'srt');
     t.same(await ask('amiable.wav', { response_format: 'vtt' }), `WEBVTT\n\n00:00:00.000 --> 00:00:03.172\n${amiable}\n\n`, 'vtt');
@@ -80,7 +85,8 @@ async function refused(server, ai) {
     await bad('text', ask(await bytes('this is a text and no sound at all, though it is long enough')), 400, 'invalid_file', /not a sound/);
     await bad('a cut header', ask(await bytes(fs.readFileSync(path.join(audio, 'amiable.wav')).subarray(0, 30))), 400, 'invalid_file', /not a sound/);
     await bad('format', ask(file('amiable.wav'), { response_format: 'xml' }), 400, 'invalid_value', /response_format/);
-    await bad('words', ask(file('amiable.wav'), { timestamp_granularities: ['word'] }), 400, 'unsupported_parameter', /segment/);
+    await bad('words of json', ask(file('amiable.wav'), { timestamp_granularities: ['word'] }), 400, 'invalid_value', /need response_format verbose_json/);
+    await bad('letters', ask(file('amiable.wav'), { timestamp_granularities: ['letter'] }), 400, 'invalid_value', /segment and word/);
     await bad('language', ask(file('amiable.wav'), { language: 'de' }), 400, 'invalid_value', /does not hear the language 'de'; it hears: en/);
     await bad('a language that is none', ask(file('amiable.wav'), { language: 'Deutsch' }), 400, 'invalid_value', /code of two or three/);
     await bad('prompt', ask(file('amiable.wav'), { prompt: 'x'.repeat(300) }), 400, null, /phrase has 300 bytes/);

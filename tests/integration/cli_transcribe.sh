@@ -14,6 +14,7 @@ same "duration" "$(field duration)" 11
 same "end of speech" "$(field 'segments[0].end')" 10.692
 run 0 transcribe --json --no-vad "$audio/jfk.flac"; same "without the detector of speech" "$(field text)" "$jfk"
 same "the end of all" "$(field 'segments[0].end')" 11
+run 0 transcribe --words -o srt "$audio/kitchen_lights.wav"; same "a caption for each word" "$(grep -c -e "-->" out)" 6; has out "kitchen"
 run 0 transcribe "$audio/cards.flac"; has out "four of cloves"
 run 0 transcribe --phrases "four of clubs, kitchen lamp" "$audio/cards.flac"; has out "four of clubs"
 run 0 transcribe -o srt "$audio/amiable.wav"

@@ -108,7 +108,39 @@ async function turns(port) {
     many.forEach((m) => m.socket.destroy());
 }
 
+// The language of a transcribe event reaches the model, that of the transcript is the model's; info lists what each one hears.
+async function languages() {
+    const port = await t.free_port(), file = path.join(t.tmp, 'languages.yaml');
+    fs.writeFileSync(file, `models: [{name: hear, path: "${t.root}/models/hear.gguf"}, {name: whisper, path: "${t.root}/tests/data/whisper/whisper.bin"}]\n` +
+        `wyoming: "tcp://127.0.0.1:${port}"\n`);
+    const server = await t.start(shoal, ['--config', file]), c = await connect(port);
+    const heard = async (name, language) => {
+        c.send('transcribe', { name, language });
+        c.send('audio-start', { rate: 16000, width: 2, channels: 1 });
+        c.send('audio-chunk', {}, speech);
+        c.send('audio-stop');
+        for (let e; ;)
+            if (['transcript', 'error', 'closed'].includes((e = await c.next()).type))
+                return e;
+    };
+    t.same((await heard('hear', 'en-GB')).data.language, 'en', 'a country is no language');
+    t.same((await heard('whisper', 'de_AT')).data.language, 'de', 'the language that was asked for');
+    t.same((await heard('whisper', 'JA')).data.language, 'ja', 'in capitals');
+    for (const [name, language] of [['hear', 'de'], ['whisper', 'xx']])
+        t.check((await heard(name, language)).data.text.includes(`does not hear the language '${language}'`), `${name} and ${language}`);
+    t.same((await heard('hear')).data.language, 'en', 'the last language is forgotten');
+    while ((await c.next()).type !== 'transcript-stop')
+        ;
+    c.send('describe'); // both are loaded now
+    const { models } = (await c.next()).data.asr[0], of = (name) => models.find((m) => m.name === name).languages;
+    t.same(of('hear').join(), 'en', 'Moonshine hears English');
+    t.check(of('whisper').length === 99 && ['en', 'de', 'ja'].every((l) => of('whisper').includes(l)), `Whisper hears: ${of('whisper')}`);
+    c.socket.destroy();
+    t.same((await server.stop()).code, 0, 'ends cleanly');
+}
+
 (async () => {
+    await languages();
     const port = await t.free_port();
     const server = await t.start(shoal, ['--wyoming', `tcp://127.0.0.1:${port}`]);
     await garbage(port);

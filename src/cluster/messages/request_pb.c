@@ -285,6 +285,7 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
     out->max_tokens = q->max_tokens;
     out->beams = q->beams;
     out->raw = q->raw;
+    out->words = q->words;
     out->whole = q->whole;
     out->speed = q->speed;
     out->volume = q->volume;
@@ -698,6 +699,7 @@ static int read_infer(struct request *r, const pb_infer *m, struct err *e)
     q->max_tokens = m->max_tokens;
     q->beams = m->beams;
     q->raw = m->raw;
+    q->words = m->words;
     q->whole = m->whole;
     q->speed = m->speed;
     q->volume = m->volume;

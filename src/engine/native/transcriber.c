@@ -15,12 +15,14 @@
 #include "engine/native/phrases.h"
 #include "engine/native/t5_engine.h"
 #include "engine/native/whisper_rules.h"
+#include "engine/native/word_times.h"
 #include "engine/task.h"
 #include "model/t5.h"
 #include "score/vad.h"
 #include "text/tokenizer/tokenizer.h"
 
 #define DEFAULT_MAX_JOBS 4u
+#define DRAFTED 12u           /* rows of a pass for tokens that are guessed */
 #define TOKENS_PER_SECOND 6.5 /* nobody speaks faster; what is above is invented */
 #define LEAST_TOKENS 8u
 #define SILENCE 8 /* peak of the samples: the noise of a digital recording of nothing */
@@ -41,8 +43,9 @@
 #define MOST_SECONDS 30
 #define LEAST_LOGPROB (-1.0) /* mean: below it a text is tried again */
 #define NO_SPEECH 0.6
-#define ATTEMPTS 5u /* after the first */
-#define WARMER 0.2f /* temperature of each */
+#define ATTEMPTS 5u   /* after the first */
+#define WARMER 0.2f   /* temperature of each */
+#define READ_AGAIN 6u /* tokens around a text that is read again for the times of its words */
 
 struct recognizer {
     const struct model_file *file; /* borrowed from the engine, like the tokenizer */
@@ -61,7 +64,7 @@ struct recognizer {
     float *sound; /* [most samples] */
     uint32_t pages_promised;
     struct job **active; /* [max_jobs] */
-    struct t5_row *rows; /* [max_jobs] */
+    struct t5_row *rows; /* [max_jobs + DRAFTED] */
     uint32_t n_active;
 };
 
@@ -73,21 +76,24 @@ struct input {              /* of a job */
     uint32_t n_tokens, n_pages; /* those and what was written; pages taken for them */
     uint32_t *source_pages;     /* [n_source_pages], followed by the pages of the target */
     uint32_t *pages;
-    int32_t *tokens;         /* [max_tokens + 1], the first is the start */
+    int32_t *tokens;         /* [max_tokens + 2], the first is the start */
     double logprob;          /* sum */
     struct phrases *phrases; /* or NULL */
     struct phrases_place place;
     bool helped; /* a word of a phrase was begun at helped_at tokens, and is not complete */
     uint32_t helped_at, plain_until; /* plain_until: before so many tokens no phrase begins */
     double helped_logprob;
-    double *spans; /* of speech: start and end, in seconds */
+    struct tok_ids draft;       /* the text may begin so: several of its tokens are tried at once */
+    uint32_t first_row, n_rows; /* in the present pass */
+    double *spans;              /* of speech: start and end, in seconds */
     struct buf text;
     /* Whisper */
     uint32_t language; /* UINT32_MAX: to be heard */
     bool translate, repeats;
     uint32_t attempt;
-    double no_speech;         /* its probability */
-    struct shoal_span *parts; /* of the text, one for each span */
+    double no_speech;             /* its probability */
+    struct shoal_span *parts;     /* of the text, one for each span, followed by its words */
+    struct word_times_part *said; /* the same parts, in tokens and seconds of what is heard */
 };
 
 uint32_t transcriber_unrepeated(const int32_t *tokens, uint32_t n)
@@ -178,12 +184,15 @@ static int check_language(const struct recognizer *h, struct job *j, struct err 
 }
 
 /* As many tokens as can be said in n samples. */
-static uint32_t most_tokens(const struct recognizer *h, uint32_t n)
+static uint32_t most_tokens(const struct recognizer *h, uint32_t n, bool words)
 {
+    const uint32_t least = READ_AGAIN + 2; /* of a model that is read again */
+    const uint32_t room = h->max_tokens > least ? h->max_tokens - READ_AGAIN : 1;
+    const uint32_t limit = words ? room : h->max_tokens;
     const double seconds = (double)n / T5_SAMPLE_RATE;
     const uint32_t most =
         LEAST_TOKENS + (uint32_t)(seconds * (h->rules ? WHISPER_PER_SECOND : TOKENS_PER_SECOND));
-    return most < h->max_tokens ? most : h->max_tokens;
+    return most < limit ? most : limit;
 }
 
 static int prepare(const void *self, struct job *j, struct err *e)
@@ -194,12 +203,15 @@ static int prepare(const void *self, struct job *j, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     j->input = in;
     buf_init(&in->text, MAX_TEXT_BYTES);
+    tok_ids_init(&in->draft, MAX_TEXT_BYTES);
     int rc = check(h, &j->o, e);
     if (rc == 0)
         rc = check_language(h, j, e);
     in->n = is_silent(j->o.samples, j->o.n_samples) ? 0 : j->o.n_samples;
     if (rc == 0 && in->n > 0 && h->vad && !j->o.raw)
         rc = find_speech(h, j, e);
+    if (rc == 0 && in->n > 0 && !h->rules && j->o.document) /* Whisper's texts have times in them */
+        rc = tokenizer_encode(h->tokenizer, &in->draft, j->o.document, j->o.document_bytes, 0, e);
     if (rc == 0 && in->n > 0 && j->o.prompt && j->o.prompt[0])
         rc = phrases_create(&in->phrases, h->tokenizer, j->o.prompt, strlen(j->o.prompt), e);
     if (rc < 0)
@@ -211,15 +223,15 @@ static int prepare(const void *self, struct job *j, struct err *e)
     const uint32_t all = in->before + in->n + in->after;
     if (all >= t5_least_samples(h->t5))
         in->n_frames = t5_frames(h->t5, all);
-    in->max_tokens = most_tokens(h, in->n);
+    in->max_tokens = most_tokens(h, in->n, j->o.words);
     in->n_source_pages = pages_for(in->n_frames);
-    in->need = in->n_source_pages + pages_for(in->max_tokens);
+    in->need = in->n_source_pages + pages_for(in->max_tokens + (j->o.words ? READ_AGAIN : 0));
     if (in->need > h->n_pages)
         return err_set(e, SHOAL_ELIMIT,
                        "a sound of %.1f seconds needs %u pages of keys and values, there are %u",
                        (double)in->n / T5_SAMPLE_RATE, in->need, h->n_pages);
     in->source_pages = mem_zalloc_n(in->need, sizeof(*in->source_pages));
-    in->tokens = mem_zalloc_n(in->max_tokens + 1, sizeof(*in->tokens));
+    in->tokens = mem_zalloc_n(in->max_tokens + 2, sizeof(*in->tokens));
     if (!in->source_pages || !in->tokens)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     in->pages = in->source_pages + in->n_source_pages;
@@ -234,10 +246,12 @@ static void drop(struct job *j)
     if (!in)
         return;
     buf_fini(&in->text);
+    tok_ids_fini(&in->draft);
     mem_free(in->source_pages);
     phrases_destroy(in->phrases);
     mem_free(in->spans);
     mem_free(in->parts);
+    mem_free(in->said);
     mem_free(in->tokens);
     mem_free(in);
 }
@@ -249,40 +263,55 @@ static uint32_t n_written(const struct input *in)
     return in->n_tokens - in->n_prefix;
 }
 
+/* Room for as many parts and words as there are tokens. */
+static int reserve_parts(struct job *j)
+{
+    struct input *in = j->input;
+    const size_t n = n_written(in) + 1u;
+    mem_free(in->spans);
+    in->spans = mem_zalloc_n(4 * n, sizeof(*in->spans));
+    in->parts = mem_zalloc_n(2 * n, sizeof(*in->parts));
+    in->said = mem_zalloc_n(n, sizeof(*in->said));
+    j->result.values = in->spans;
+    j->result.spans = in->parts;
+    j->result.n_values = 0;
+    return in->spans && in->parts && in->said ? 0 : SHOAL_ENOMEM;
+}
+
+/* A part of the text, or a word of it; times count from the start of what is heard. */
+static void add_span(struct job *j, struct shoal_span span, double start, double stop)
+{
+    struct input *in = j->input;
+    const double at = ((double)in->from - in->before) / T5_SAMPLE_RATE;
+    const double most = (double)j->o.n_samples / T5_SAMPLE_RATE;
+    const uint32_t n = j->result.n_spans++;
+    in->parts[n] = span;
+    in->spans[2 * n] = fmin(fmax(start + at, 0), most);
+    in->spans[2 * n + 1] = fmin(fmax(stop + at, 0), most);
+    j->result.n_values += 2;
+}
+
 /* One part of the text, [from, to) of the written tokens. */
 static void add_part(const struct recognizer *h, struct job *j, uint32_t from, uint32_t to,
                      double start, double stop)
 {
     struct input *in = j->input;
-    const double at = ((double)in->from - in->before) / T5_SAMPLE_RATE;
-    const double most = (double)j->o.n_samples / T5_SAMPLE_RATE;
-    const uint32_t n = j->result.n_spans, before = (uint32_t)in->text.len;
+    const uint32_t before = (uint32_t)in->text.len;
     tokenizer_decode(h->tokenizer, &in->text, in->tokens + 1 + in->n_prefix + from, to - from, 0);
     if (in->text.len == before)
         return;
-    in->parts[n] = (struct shoal_span){.start = before, .end = (uint32_t)in->text.len};
-    in->spans[2 * n] = start + at > 0 ? start + at : 0;
-    in->spans[2 * n + 1] = stop + at < most ? stop + at : most;
-    j->result.n_spans = n + 1;
-    j->result.n_values = 2 * (n + 1);
+    in->said[j->result.n_spans] = (struct word_times_part){to - from, start, stop};
+    add_span(j, (struct shoal_span){.start = before, .end = (uint32_t)in->text.len}, start, stop);
 }
 
 /* Whisper's times divide the text into parts. */
-static int divide(const struct recognizer *h, struct job *j)
+static void divide(const struct recognizer *h, struct job *j)
 {
     struct input *in = j->input;
     const int32_t *written = in->tokens + 1 + in->n_prefix;
     const uint32_t n = n_written(in);
     double start = 0;
     uint32_t from = 0;
-    mem_free(in->spans);
-    in->spans = mem_zalloc_n(2 * ((size_t)n + 1), sizeof(*in->spans));
-    in->parts = mem_zalloc_n((size_t)n + 1, sizeof(*in->parts));
-    j->result.values = in->spans;
-    j->result.spans = in->parts;
-    j->result.n_values = 0;
-    if (!in->spans || !in->parts)
-        return SHOAL_ENOMEM;
     for (uint32_t i = 0; i < n; i++)
         if (whisper_rules_is_time(h->rules, written[i])) {
             const double at = WHISPER_RULES_STEP * (written[i] - h->rules->first_time);
@@ -294,16 +323,96 @@ static int divide(const struct recognizer *h, struct job *j)
     j->result.label = h->rules->n_languages == 0             ? "en"
                       : in->language < h->rules->n_languages ? h->rules->name[in->language]
                                                              : NULL; /* nobody speaks */
-    return in->text.rc;
 }
 
 static int put_text(const struct recognizer *h, struct job *j)
 {
     struct input *in = j->input;
+    const double at = ((double)in->from - in->before) / T5_SAMPLE_RATE;
+    const uint32_t n = j->result.n_values;
+    const double start = n ? in->spans[0] - at : 0;
+    const double stop = n ? in->spans[n - 1] - at : (double)in->n / T5_SAMPLE_RATE;
+    if ((h->rules || j->o.words) && reserve_parts(j) < 0)
+        return SHOAL_ENOMEM;
     if (h->rules)
-        return divide(h, j);
-    tokenizer_decode(h->tokenizer, &in->text, in->tokens + 1, in->n_tokens, 0);
+        divide(h, j);
+    else if (j->o.words)
+        add_part(h, j, 0, n_written(in), start, stop);
+    else
+        tokenizer_decode(h->tokenizer, &in->text, in->tokens + 1, in->n_tokens, 0);
     return in->text.rc;
+}
+
+/* Whether words are written with spaces between them. */
+static bool is_spaced(const struct recognizer *h, const struct input *in)
+{
+    static const char *const without[] = {"zh", "ja", "th", "lo", "my", "yue"};
+    const bool named = h->rules && in->language < h->rules->n_languages;
+    for (size_t i = 0; named && !in->translate && i < sizeof(without) / sizeof(without[0]); i++)
+        if (strcmp(h->rules->name[in->language], without[i]) == 0)
+            return false;
+    return true;
+}
+
+/* What is read again: the text without its times. */
+static struct word_times_text text_of(const struct recognizer *h, const struct job *j)
+{
+    const struct input *in = j->input;
+    const uint32_t heard = in->before + in->n + in->after;
+    const double step =
+        h->rules ? WHISPER_RULES_STEP : (double)heard / T5_SAMPLE_RATE / in->n_frames;
+    const uint32_t n_heard = (uint32_t)((double)heard / T5_SAMPLE_RATE / step);
+    int32_t *tokens = in->tokens; /* they are needed no more in their old form */
+    struct word_times_text x = {.first = tokens,
+                                .n_first = in->n_prefix + 1,
+                                .end = h->end,
+                                .pages = in->pages,
+                                .source_pages = in->source_pages,
+                                .n_source = in->n_frames,
+                                .n_heard = n_heard < in->n_frames ? n_heard : in->n_frames,
+                                .step = step,
+                                .spaced = is_spaced(h, in),
+                                .parts = in->said,
+                                .n_parts = j->result.n_spans};
+    uint32_t n = 0;
+    for (uint32_t i = in->n_prefix + 1; i <= in->n_tokens; i++)
+        if (!h->rules || !whisper_rules_is_time(h->rules, tokens[i]))
+            tokens[in->n_prefix + 1 + n++] = tokens[i];
+    if (h->rules) { /* it is told that there are none; a text begins with a time, which made room */
+        memmove(tokens + in->n_prefix + 2, tokens + in->n_prefix + 1, n * sizeof(*tokens));
+        tokens[in->n_prefix + 1] = h->rules->first_time - 1;
+        x.n_first++;
+    }
+    x.tokens = tokens + x.n_first;
+    x.n = n;
+    return x;
+}
+
+/* The words behind the parts, with their times. */
+static int put_words(struct recognizer *h, struct job *j)
+{
+    struct input *in = j->input;
+    const struct word_times_text x = text_of(h, j);
+    struct word_times_word *words;
+    uint32_t n;
+    while (in->n_pages < pages_for(x.n_first + x.n + 1))
+        in->pages[in->n_pages++] = kv_pages_take(h->pages);
+    const int rc = word_times_find(&words, &n, h->t5, h->tokenizer, &x);
+    /* The space before a text is not always written. */
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < x.n; i++)
+        all += (uint32_t)tokenizer_piece(h->tokenizer, x.tokens[i], 0).n;
+    const uint32_t missing = all > in->text.len ? all - (uint32_t)in->text.len : 0;
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        if (words[i].from >= missing && words[i].to > words[i].from)
+            add_span(j,
+                     (struct shoal_span){.label = "word",
+                                         .start = words[i].from - missing,
+                                         .end = words[i].to - missing},
+                     words[i].start, words[i].stop);
+    if (rc == 0)
+        mem_free(words);
+    return rc;
 }
 
 /* Ends the i-th active task; code 0: its text is the result. */
@@ -311,6 +420,11 @@ static void end(struct recognizer *h, uint32_t i, int code)
 {
     struct job *j = h->active[i];
     struct input *in = j->input;
+    const uint32_t n = n_written(in) ? n_written(in) : 1;
+    if (code == 0)
+        code = put_text(h, j);
+    if (code == 0 && j->o.words && in->text.len > 0)
+        code = put_words(h, j);
     for (uint32_t p = 0; p < in->n_source_pages; p++)
         kv_pages_release(h->pages, in->source_pages[p]);
     for (uint32_t p = 0; p < in->n_pages; p++)
@@ -318,11 +432,9 @@ static void end(struct recognizer *h, uint32_t i, int code)
     h->pages_promised -= in->need;
     h->active[i] = h->active[--h->n_active];
     if (code == 0) {
-        code = put_text(h, j);
         j->result.text = buf_str(&in->text);
         j->result.text_bytes = in->text.len;
-        j->result.confidence =
-            in->text.len ? (float)exp(in->logprob / (n_written(in) ? n_written(in) : 1)) : 0;
+        j->result.confidence = in->text.len ? (float)exp(in->logprob / n) : 0;
     }
     if (code < 0)
         job_fail(j, code, err_text(code));
@@ -524,27 +636,66 @@ static bool take_token(struct recognizer *h, struct input *in, const float *logi
     return !in->repeats && in->n_tokens < in->max_tokens;
 }
 
-/* One token of every task. */
+/* How many tokens of the draft may be tried behind those that are written. */
+static uint32_t drafted(const struct recognizer *h, const struct input *in)
+{
+    const uint32_t at = in->n_tokens, each = DRAFTED / h->n_active;
+    if (in->draft.n <= at || at + 1 >= in->max_tokens ||
+        memcmp(in->tokens + 1, in->draft.ids, at * sizeof(*in->tokens)) != 0)
+        return 0;
+    uint32_t n = (uint32_t)in->draft.n - at;
+    n = n < in->max_tokens - at - 1 ? n : in->max_tokens - at - 1;
+    return n < each ? n : each;
+}
+
+/* The rows of a task: its last token, and tokens of the draft behind it. */
+static uint32_t add_rows(struct recognizer *h, struct input *in, uint32_t at)
+{
+    in->first_row = at;
+    in->n_rows = 1 + drafted(h, in);
+    for (uint32_t k = 0; k < in->n_rows; k++) {
+        const uint32_t pos = in->n_tokens + k;
+        if (pos / KERN_PAGE == in->n_pages)
+            in->pages[in->n_pages++] = kv_pages_take(h->pages);
+        h->rows[at + k] = (struct t5_row){.token = k ? in->draft.ids[pos - 1] : in->tokens[pos],
+                                          .pos = pos,
+                                          .pages = in->pages,
+                                          .source_pages = in->source_pages,
+                                          .n_source = in->n_frames};
+    }
+    return at + in->n_rows;
+}
+
+/* Takes the tokens of a task's rows, as long as they are those that were tried; false: its text is
+ * complete, or *code says why it fails. */
+static bool take_rows(struct recognizer *h, const struct job *j, int *code)
+{
+    struct input *in = j->input;
+    *code = task_gave_up(j->task, clock_ns());
+    for (uint32_t k = 0; *code == 0 && k < in->n_rows; k++) {
+        const float *logits = t5_logits(h->t5, in->first_row + k);
+        const uint32_t before = in->n_tokens;
+        if (!isfinite(logits[0]))
+            *code = SHOAL_ENOTFINITE;
+        else if (!take_token(h, in, logits))
+            return again(h, in);
+        else if (k + 1 < in->n_rows &&
+                 (in->n_tokens != before + 1 || in->tokens[in->n_tokens] != in->draft.ids[before]))
+            break;
+    }
+    return *code == 0;
+}
+
+/* One token of every task, or more where they were guessed. */
 static void step(struct recognizer *h)
 {
-    for (uint32_t i = 0; i < h->n_active; i++) {
-        struct input *in = h->active[i]->input;
-        if (in->n_tokens / KERN_PAGE == in->n_pages)
-            in->pages[in->n_pages++] = kv_pages_take(h->pages);
-        h->rows[i] = (struct t5_row){.token = in->tokens[in->n_tokens],
-                                     .pos = in->n_tokens,
-                                     .pages = in->pages,
-                                     .source_pages = in->source_pages,
-                                     .n_source = in->n_frames};
-    }
-    t5_decode(h->t5, h->rows, h->n_active);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < h->n_active; i++)
+        n = add_rows(h, h->active[i]->input, n);
+    t5_decode(h->t5, h->rows, n);
     for (uint32_t i = h->n_active; i-- > 0;) { /* backwards, since the last one fills a gap */
-        const float *logits = t5_logits(h->t5, i);
-        int code = task_gave_up(h->active[i]->task, clock_ns());
-        if (code == 0 && !isfinite(logits[0]))
-            code = SHOAL_ENOTFINITE;
-        struct input *in = h->active[i]->input;
-        if (code < 0 || (!take_token(h, in, logits) && !again(h, in)))
+        int code;
+        if (!take_rows(h, h->active[i], &code))
             end(h, i, code);
     }
 }
@@ -586,6 +737,17 @@ static void info(const void *self, struct shoal_engine_info *out)
     out->from_cache = t5_from_cache(h->t5);
 }
 
+/* Languages that it hears. */
+static const char *language(const void *self, enum shoal_kind kind, const char *set, uint32_t i)
+{
+    const struct whisper_rules *r = ((const struct recognizer *)self)->rules;
+    (void)kind;
+    (void)set;
+    if (r && r->n_languages)
+        return i < r->n_languages ? r->name[i] : NULL;
+    return i == 0 ? "en" : NULL;
+}
+
 static void close_(void *self)
 {
     struct recognizer *h = self;
@@ -608,6 +770,7 @@ static const struct specialist_ops ops = {
     .prepare = prepare,
     .run = run,
     .drop = drop,
+    .label = language,
     .info = info,
     .close = close_,
 };
@@ -638,7 +801,7 @@ static int reserve(struct recognizer *h, struct err *e)
     h->ruled = h->rules ? mem_aligned(row_bytes) : NULL;
     h->sound = mem_aligned((t5_most_samples(h->t5) + 16) * sizeof(*h->sound));
     h->active = mem_zalloc_n(h->max_jobs, sizeof(*h->active));
-    h->rows = mem_zalloc_n(h->max_jobs, sizeof(*h->rows));
+    h->rows = mem_zalloc_n(h->max_jobs + DRAFTED, sizeof(*h->rows));
     if (!h->row || (h->rules && !h->ruled) || !h->sound || !h->active || !h->rows)
         return err_set(e, SHOAL_ENOMEM, "out of memory for %u tasks", h->max_jobs);
     return kv_pages_create(&h->pages, h->n_pages, KERN_PAGE, e);
@@ -660,7 +823,8 @@ static int load(struct recognizer *h, const char *path, struct crew *crew,
 {
     char dir[PATH_MAX];
     struct t5_sizes sizes;
-    struct t5_opts to = {.crew = crew, .n_ctx = o->n_ctx, .max_seqs = 1, .max_rows = h->max_jobs};
+    struct t5_opts to = {
+        .crew = crew, .n_ctx = o->n_ctx, .max_seqs = 1, .max_rows = h->max_jobs + DRAFTED};
     int rc = t5_engine_opts(&to, o, dir, e);
     if (rc == 0)
         rc = t5_measure(&sizes, h->file, &to, e);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "flow/pool.h"
 #include "flow/stages.h"
+#include "gateway/api/openai/speech.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_read.h"
@@ -91,6 +92,8 @@ static void run(struct grpc_reading *g)
         grpc_call_fail_frame(c, g->rc);
     else
         ok = true;
+    if (ok && g->method->kind == SHOAL_KIND_SPEAK)
+        ok = speech_charge(c, r);
     if (!ok)
         flow_give_request(&c->gl->flow, r);
     else if (grpc_answer_open(c, g->method, r, g->top)) {

@@ -29,8 +29,7 @@ static struct grpc_answer *grpc_of(struct answer_sink *a)
 
 /* ---- text ---- */
 
-/* The same bytes, as valid UTF-8, which protobuf requires of a string. */
-static void put_utf8(struct buf *out, const char *p, size_t n)
+void grpc_answer_put_utf8(struct buf *out, const char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
         size_t valid = utf8_valid_prefix(p + i, n - i);
@@ -71,7 +70,7 @@ void grpc_answer_put_text(struct buf *out, const char *p, size_t n)
     }
     struct buf valid;
     buf_init(&valid, 3 * n);
-    put_utf8(&valid, p, n);
+    grpc_answer_put_utf8(&valid, p, n);
     put_event_head(out, valid.len);
     buf_put(out, buf_str(&valid), valid.len);
     if (valid.rc < 0)
@@ -133,18 +132,39 @@ static void send_whole(struct call *c)
 static const struct answer_frame frame = {
     .begin = grpc_call_begin, .end = end_stream, .send = send_whole};
 
-static void stream_failure(struct answer_sink *a, const struct failure *f)
+static enum grpc_status status_of(const struct failure *f)
 {
-    const struct grpc_error e = {.status = f->kind == FAILURE_DEADLINE ? GRPC_DEADLINE_EXCEEDED
-                                           : f->kind == FAILURE_BUSY   ? GRPC_RESOURCE_EXHAUSTED
-                                           : f->kind == FAILURE_UNAVAILABLE ? GRPC_UNAVAILABLE
-                                                                            : GRPC_INTERNAL,
+    switch (f->kind) {
+    case FAILURE_DEADLINE:
+        return GRPC_DEADLINE_EXCEEDED;
+    case FAILURE_BUSY:
+        return GRPC_RESOURCE_EXHAUSTED;
+    case FAILURE_UNAVAILABLE:
+        return GRPC_UNAVAILABLE;
+    case FAILURE_NOT_FOUND:
+        return GRPC_NOT_FOUND;
+    case FAILURE_INVALID:
+        return GRPC_INVALID_ARGUMENT;
+    default:
+        return GRPC_INTERNAL;
+    }
+}
+
+void grpc_answer_fail(struct call *c, const struct failure *f, const char *model)
+{
+    const struct grpc_error e = {.status = status_of(f),
                                  .message = f->message,
                                  .reason = f->reason ? f->reason : err_name(f->code),
+                                 .field = f->param,
                                  .retry_s = f->retry_after_s,
-                                 .model = a->request->model};
-    call_flush(a->call);
-    grpc_call_fail(a->call, &e);
+                                 .model = model};
+    call_flush(c);
+    grpc_call_fail(c, &e);
+}
+
+static void stream_failure(struct answer_sink *a, const struct failure *f)
+{
+    grpc_answer_fail(a->call, f, a->request->model);
 }
 
 static void closed(struct answer_sink *a)
@@ -168,7 +188,7 @@ static void stream_call(struct answer_sink *a, const struct sink_call *e)
     if (e->ends || (!e->begins && e->text_bytes == 0))
         return;
     buf_init(&arguments, MAX_TEXT_BYTES);
-    put_utf8(&arguments, e->text, e->text_bytes);
+    grpc_answer_put_utf8(&arguments, e->text, e->text_bytes);
     piece.index = e->index;
     piece.id = pb_text(e->begins ? e->id : "");
     piece.name = pb_text(e->begins ? e->name : "");
@@ -196,7 +216,7 @@ static char *valid_text(struct request *r, const char *p, size_t n)
 {
     struct buf valid;
     buf_init(&valid, MAX_TEXT_BYTES);
-    put_utf8(&valid, p, n);
+    grpc_answer_put_utf8(&valid, p, n);
     char *text = pb_text(request_copy(r, buf_str(&valid), valid.len));
     if (valid.rc < 0)
         r->arena.rc = valid.rc;
@@ -220,7 +240,7 @@ static void put_text_field(struct answer_sink *a, unsigned field, const struct b
     struct buf valid;
     char head[11];
     buf_init(&valid, MAX_TEXT_BYTES);
-    put_utf8(&valid, text->data, text->len);
+    grpc_answer_put_utf8(&valid, text->data, text->len);
     if (valid.len > 0)
         buf_put(&a->call->out, head, field_head(head, field, valid.len));
     buf_put(&a->call->out, valid.data, valid.len);
@@ -362,6 +382,22 @@ static void put_rows(struct answer_sink *a, struct arena *arena, uint32_t n)
     put_message(a, &m.base);
 }
 
+static void stream_sound(struct answer_sink *a, const struct sink_result *e)
+{
+    Shoal__V1__SpeakEvent m = SHOAL__V1__SPEAK_EVENT__INIT;
+    const struct shoal_result *r = e->result;
+    m.audio = pb_bytes((const char *)r->samples, r->n_samples * sizeof(*r->samples));
+    m.rate = r->sample_rate;
+    if (r->n_samples > 0)
+        send(a->call, &m.base);
+}
+
+static void end_sound(struct answer_sink *a, const struct sink_done *d)
+{
+    (void)d;
+    answer_begin(a);
+}
+
 static void put_results(struct answer_sink *a, const struct sink_done *d)
 {
     struct arena *arena = &a->request->arena;
@@ -395,8 +431,16 @@ bool grpc_answer_open(struct call *c, const struct grpc_method *m, struct reques
                                                    .closed = closed};
     static const struct answer_dialect infer = {
         .frame = &frame, .whole = put_results, .closed = closed};
-    struct grpc_answer *a = answer_create(
-        c, r, sizeof(*a), m->kind == SHOAL_KIND_GENERATE ? &generate : &infer, m->stream);
+    static const struct answer_dialect speak = {.frame = &frame,
+                                                .result = stream_sound,
+                                                .end = end_sound,
+                                                .failure = stream_failure,
+                                                .closed = closed};
+    struct grpc_answer *a = answer_create(c, r, sizeof(*a),
+                                          m->kind == SHOAL_KIND_GENERATE ? &generate
+                                          : m->kind == SHOAL_KIND_SPEAK  ? &speak
+                                                                         : &infer,
+                                          m->stream);
     if (!a)
         return false;
     a->method = m;

@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "gateway/api/openai/openai.h"
+#include "gateway/api/openai/speech.h"
 #include "gateway/api/own/specialists.h"
 #include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
@@ -380,6 +381,20 @@ static int read_score(struct request *r, const Shoal__V1__ScoreRequest *m, struc
     return rc;
 }
 
+static int read_speak(struct request *r, const Shoal__V1__SpeakRequest *m, struct fields_error *e)
+{
+    size_t n;
+    int rc = 0;
+    r->model = name_of(r, m->model);
+    r->infer = (struct request_infer){
+        .speed = m->speed, .volume = m->volume, .labels = name_of(r, m->voice)};
+    if (m->speed != 0)
+        rc = fields_check(speech_fields, speech_n_fields, "speed", (double)m->speed, e);
+    if (rc == 0 && m->volume != 0)
+        rc = fields_check(speech_fields, speech_n_fields, "volume", (double)m->volume, e);
+    return rc < 0 ? rc : speech_input(r, text_of(r, m->input, &n), e);
+}
+
 /* ---- every method ---- */
 
 const struct grpc_method *grpc_method(const char *name)
@@ -387,7 +402,8 @@ const struct grpc_method *grpc_method(const char *name)
     static const struct grpc_method methods[] = {
         {"Generate", SHOAL_KIND_GENERATE, false}, {"GenerateStream", SHOAL_KIND_GENERATE, true},
         {"Classify", SHOAL_KIND_CLASSIFY, false}, {"Tag", SHOAL_KIND_TAG, false},
-        {"Embed", SHOAL_KIND_EMBED, false},       {"Score", SHOAL_KIND_SCORE, false}};
+        {"Embed", SHOAL_KIND_EMBED, false},       {"Score", SHOAL_KIND_SCORE, false},
+        {"Speak", SHOAL_KIND_SPEAK, true}};
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
         if (strcmp(methods[i].name, name) == 0)
             return &methods[i];
@@ -405,6 +421,8 @@ static const ProtobufCMessageDescriptor *message_of(const struct grpc_method *m)
         return &shoal__v1__tag_request__descriptor;
     case SHOAL_KIND_EMBED:
         return &shoal__v1__embed_request__descriptor;
+    case SHOAL_KIND_SPEAK:
+        return &shoal__v1__speak_request__descriptor;
     default:
         return &shoal__v1__score_request__descriptor;
     }
@@ -439,6 +457,9 @@ int grpc_read(struct request *r, uint32_t *top, const struct grpc_method *m, con
         break;
     case SHOAL_KIND_EMBED:
         rc = read_embed(r, message, e);
+        break;
+    case SHOAL_KIND_SPEAK:
+        rc = read_speak(r, message, e);
         break;
     default:
         rc = read_score(r, message, e);

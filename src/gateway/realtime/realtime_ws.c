@@ -4,44 +4,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "audio/pcm.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "gateway/api/own/voice_turn.h"
-#include "gateway/call/api_key.h"
+#include "gateway/api/live_sound.h"
 #include "gateway/call/call.h"
 #include "gateway/call/guard.h"
 #include "gateway/realtime/realtime_answer.h"
-#include "net/peers.h"
 #include "net/ws.h"
-#include "voice/ear.h"
-#include "voice/listener.h"
 
 #define MAX_MESSAGE_BYTES ((size_t)2 << 20)
 #define MAX_OUT_BYTES ((size_t)8 << 20)
-#define SOUND_BYTES ((2 * (size_t)EAR_MOST + LISTENER_MOST) * sizeof(int16_t))
 
 struct session {
-    struct gw_loop *gl;
-    struct ws *ws;
-    struct peer *account; /* held, charged with SOUND_BYTES */
-    char *authorization;
-    char peer[56], model[128], id[40];
-    uint64_t from, n_events;
-    struct request_client client;
+    struct live_sound live; /* first */
+    char model[128], id[40];
+    uint64_t n_events;
     bool beta;
     struct realtime_settings settings;
     struct realtime_items items;
     struct realtime_answer answer;
-    struct pcm *pcm; /* NULL: before the first sound */
-    struct listener *listener;
-    struct buf samples, out, phrases, turn; /* turn: words, until it is committed */
-    char turn_item[40];                     /* "": nobody speaks */
-    double sure;                            /* confidence of the words, times their bytes */
-    bool sounds;                            /* there is sound that was not committed */
-    bool asked;                             /* the client has committed */
-    bool answers; /* a response shall follow when the present one is over */
-    bool draining, paused;
+    struct buf turn;    /* words, until it is committed */
+    char turn_item[40]; /* "": nobody speaks */
+    double sure;        /* confidence of the words, times their bytes */
+    bool sounds;        /* there is sound that was not committed */
+    bool asked;         /* the client has committed */
+    bool answers;       /* a response shall follow when the present one is over */
 };
 
 /* ---- events to the client ---- */
@@ -50,8 +37,8 @@ static struct json_out begin(void *ctx, const char *type)
 {
     struct session *s = ctx;
     char id[40];
-    buf_clear(&s->out);
-    struct json_out j = json_out_make(&s->out);
+    buf_clear(&s->live.out);
+    struct json_out j = json_out_make(&s->live.out);
     json_out_object(&j);
     json_out_member_str(&j, "type", type);
     snprintf(id, sizeof(id), "event_%08x%08x", s->items.salt, (unsigned)++s->n_events);
@@ -63,10 +50,7 @@ static void end(void *ctx, struct json_out *j)
 {
     struct session *s = ctx;
     json_out_object_end(j);
-    if (s->ws && s->out.rc == 0 && ws_queued(s->ws) < MAX_OUT_BYTES)
-        ws_send(s->ws, buf_str(&s->out), s->out.len);
-    else if (s->ws) /* out of memory, or a client that does not read */
-        ws_close(s->ws, 1011);
+    live_send(&s->live);
 }
 
 /* param: the field that is wrong; NULL: none in particular. */
@@ -200,16 +184,13 @@ static void send_session(struct session *s, const char *type)
 
 static bool is_busy(const struct session *s)
 {
-    return s->answer.active || (s->listener && listener_works(s->listener));
+    return s->answer.active || live_works(&s->live);
 }
 
 static void rest(struct session *s)
 {
-    if (!s->ws || is_busy(s))
-        return;
-    ws_rest(s->ws);
-    if (s->draining)
-        ws_close(s->ws, 1001);
+    if (!is_busy(s))
+        live_rest(&s->live);
 }
 
 static void respond(struct session *s, struct realtime_settings *settings)
@@ -222,7 +203,7 @@ static void on_answered(void *ctx)
 {
     struct session *s = ctx;
     struct realtime_settings copy;
-    if (s->answers && s->ws && realtime_settings_copy(&copy, &s->settings))
+    if (s->answers && s->live.ws && realtime_settings_copy(&copy, &s->settings))
         respond(s, &copy);
     rest(s);
 }
@@ -316,7 +297,7 @@ static void commit(struct session *s)
 static void answer_turn(struct session *s)
 {
     struct realtime_settings copy;
-    if (!s->settings.vad || !s->settings.creates || s->turn.len == 0 || !s->ws)
+    if (!s->settings.vad || !s->settings.creates || s->turn.len == 0 || !s->live.ws)
         return;
     if (s->answer.active) /* it was not to be interrupted */
         s->answers = true;
@@ -340,7 +321,7 @@ static void on_turn(void *ctx, const struct listener_turn *t)
         end(s, &j);
     }
     commit(s);
-    buf_clear(&s->phrases);
+    buf_clear(&s->live.phrases);
     answer_turn(s);
     buf_clear(&s->turn);
 }
@@ -353,35 +334,15 @@ static void on_failed(void *ctx, const struct failure *f)
     buf_clear(&s->turn);
 }
 
-static void on_room(void *ctx)
-{
-    struct session *s = ctx;
-    if (s->paused && s->ws)
-        ws_go_on(s->ws);
-    s->paused = false;
-}
-
 static struct request *new_request(void *ctx)
 {
-    struct session *s = ctx;
-    struct request *r = flow_take_request(&s->gl->flow);
-    if (!r)
-        return NULL;
-    r->client = s->client;
-    r->from = s->from;
-    r->path = "/v1/realtime";
-    r->received_ns = loop_now(s->gl->loop);
-    return r;
+    return live_request(ctx, "/v1/realtime", NULL);
 }
 
 static const char *phrases(void *ctx)
 {
-    struct session *s = ctx;
-    if (strcmp(s->model, REALTIME_HOME) != 0)
-        return NULL;
-    if (s->phrases.len == 0)
-        voice_turn_phrases(&s->phrases, s->gl);
-    return s->phrases.rc == 0 ? buf_str(&s->phrases) : NULL;
+    const struct session *s = ctx;
+    return strcmp(s->model, REALTIME_HOME) == 0 ? live_home_phrases(ctx) : NULL;
 }
 
 static bool open_ear(struct session *s)
@@ -389,31 +350,23 @@ static bool open_ear(struct session *s)
     static const struct listener_ops ops = {.started = on_started,
                                             .turn = on_turn,
                                             .failed = on_failed,
-                                            .room = on_room,
+                                            .room = live_room,
                                             .request = new_request,
                                             .phrases = phrases};
-    const struct pcm_form form = {.rate = s->settings.rate, .channels = 1, .width = 2};
     struct err e = {0};
-    int rc = 0;
-    if (!s->pcm)
-        rc = pcm_create(&s->pcm, &form, &e);
-    if (rc == 0 && !s->listener)
-        rc = listener_create(&s->listener, &s->gl->flow, &ops, s, &e);
+    s->live.form.rate = s->settings.rate;
+    const int rc = live_listen(&s->live, &ops, &e);
     if (rc < 0)
         send_error(s, "server_error", "invalid_sound", e.msg, NULL);
-    return rc == 0;
+    return rc >= 0;
 }
 
 static void close_ear(struct session *s)
 {
-    listener_destroy(s->listener);
-    s->listener = NULL;
-    pcm_destroy(s->pcm);
-    s->pcm = NULL;
+    live_forget(&s->live);
     s->sounds = false;
     s->turn_item[0] = '\0';
     buf_clear(&s->turn);
-    on_room(s);
 }
 
 /* ---- events of the client ---- */
@@ -421,21 +374,11 @@ static void close_ear(struct session *s)
 static void on_append(struct session *s, const struct realtime_event *ev)
 {
     struct err e = {0};
-    if (s->draining || !open_ear(s))
+    if (s->live.draining || !open_ear(s))
         return;
-    buf_clear(&s->samples);
-    int rc = pcm_feed(s->pcm, ev->sound, ev->n_sound, &s->samples, &e);
     s->sounds |= ev->n_sound > 0;
-    if (rc == 0 &&
-        (rc = listener_feed(s->listener, (const int16_t *)(const void *)buf_str(&s->samples),
-                            (uint32_t)(s->samples.len / sizeof(int16_t)))) < 0)
-        (void)err_set(&e, rc, "the sound comes faster than it can be heard: some is lost");
-    if (rc < 0)
+    if (live_feed(&s->live, ev->sound, ev->n_sound, &e) < 0)
         send_error(s, "invalid_request_error", "invalid_sound", e.msg, ev->event_id);
-    if (!s->paused && listener_full(s->listener)) {
-        s->paused = true;
-        mem_free(ws_take(s->ws)); /* no further message until on_room */
-    }
 }
 
 static void on_commit(struct session *s, const struct realtime_event *ev)
@@ -446,7 +389,7 @@ static void on_commit(struct session *s, const struct realtime_event *ev)
         return;
     }
     if (open_ear(s))
-        listener_finish(s->listener);
+        listener_finish(s->live.listener);
 }
 
 static void on_clear(struct session *s, const struct realtime_event *ev)
@@ -559,25 +502,17 @@ static void session_free(struct session *s)
     if (!s)
         return;
     realtime_answer_fini(&s->answer);
-    close_ear(s);
-    if (s->account) {
-        peers_give(s->account, SOUND_BYTES);
-        peers_leave(s->account);
-    }
+    live_fini(&s->live);
     realtime_settings_fini(&s->settings);
     realtime_items_fini(&s->items);
-    buf_fini(&s->samples);
-    buf_fini(&s->out);
-    buf_fini(&s->phrases);
     buf_fini(&s->turn);
-    mem_free(s->authorization);
     mem_free(s);
 }
 
 static void on_closed(struct ws *w)
 {
     struct session *s = ws_user(w);
-    s->ws = NULL;
+    s->live.ws = NULL;
     session_free(s);
 }
 
@@ -589,9 +524,7 @@ static void on_drained(struct ws *w)
 static void on_drain(struct ws *w)
 {
     struct session *s = ws_user(w);
-    s->draining = true;
-    if (!is_busy(s))
-        ws_close(w, 1001);
+    live_drain(&s->live, is_busy(s));
 }
 
 static bool on_busy(struct ws *w)
@@ -611,35 +544,24 @@ static bool is_beta(const struct http_req *r)
 static void init(struct session *s, struct call *c)
 {
     static const struct realtime_answer_ops ops = {begin, end, on_answered};
-    s->gl = c->gl;
     s->beta = is_beta(c->req);
     if (!http_query(c->req, "model", s->model, sizeof(s->model)) || !s->model[0])
         snprintf(s->model, sizeof(s->model), "%s", REALTIME_HOME);
-    snprintf(s->peer, sizeof(s->peer), "%s", c->req->peer);
-    s->from = hash_bytes(s->peer, strlen(s->peer), 0) | 1u;
     realtime_items_init(&s->items);
     s->items.salt = (uint32_t)hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
     snprintf(s->id, sizeof(s->id), "sess_%08x", s->items.salt);
-    if (c->client) {
-        memcpy(s->client.name, c->client->name, sizeof(s->client.name));
-        s->client.priority = c->client->priority;
-        s->client.weight = c->client->weight;
-    }
     realtime_settings_init(&s->settings);
     s->answer = (struct realtime_answer){.gl = c->gl,
                                          .items = &s->items,
                                          .ops = &ops,
                                          .ctx = s,
-                                         .authorization = s->authorization,
-                                         .peer = s->peer,
+                                         .authorization = s->live.authorization,
+                                         .peer = s->live.peer,
                                          .model = s->model,
                                          .session = s->id,
-                                         .account = s->account,
+                                         .account = s->live.account,
                                          .beta = s->beta};
     realtime_answer_init(&s->answer);
-    buf_init(&s->samples, 4 * MAX_MESSAGE_BYTES);
-    buf_init(&s->out, MAX_OUT_BYTES);
-    buf_init(&s->phrases, (size_t)128 << 10);
     buf_init(&s->turn, (size_t)256 << 10);
 }
 
@@ -648,31 +570,19 @@ void realtime_ws(struct call *c)
     static const struct ws_ops callbacks = {on_message, on_drained, on_closed, on_drain, on_busy};
     if (!guard_origin(c)) /* browsers let any page open a WebSocket to any server */
         return;
-    if (c->req->account && peers_take(c->req->account, SOUND_BYTES) != PEERS_OK) {
-        call_refuse(c, GW_REFUSED_BUSY, 503, 1,
-                    "the sound does not fit into the memory for clients (limits.buffers, "
-                    "limits.client_buffers): try again later");
-        return;
-    }
     struct session *s = mem_zalloc(sizeof(*s));
-    const int rc = s ? api_key_header(&s->authorization, c->req) : SHOAL_ENOMEM;
-    if (s) {
-        s->account = c->req->account ? peers_ref(c->req->account) : NULL;
-        init(s, c);
-    } else if (c->req->account) {
-        peers_give(c->req->account, SOUND_BYTES);
-    }
-    if (rc < 0) {
-        session_free(s);
+    if (!s) {
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    s->ws = ws_accept(c->req, &callbacks, s, MAX_MESSAGE_BYTES);
-    if (!s->ws) {
-        session_free(s);
-        call_fail(c, 426, NULL, NULL, NULL, "this path needs WebSocket version 13 over HTTP/1.1");
+    if (!live_open(&s->live, c, MAX_MESSAGE_BYTES, MAX_OUT_BYTES)) {
+        live_fini(&s->live);
+        mem_free(s);
         return;
     }
-    call_detach(c, 101);
-    send_session(s, "session.created");
+    init(s, c);
+    if (live_accept(&s->live, c, &callbacks, s, MAX_MESSAGE_BYTES))
+        send_session(s, "session.created");
+    else
+        session_free(s);
 }

@@ -30,6 +30,7 @@
 #include "gateway/call/assets.h"
 #include "gateway/grpc/grpc.h"
 #include "gateway/grpc/grpc_readings.h"
+#include "gateway/grpc/grpc_recognize.h"
 #include "gateway/grpc/health.h"
 #include "gateway/realtime/realtime_ws.h"
 #include "gateway/ws/stream_ws.h"
@@ -292,6 +293,8 @@ static const struct route routes[] = {
      "Admin", NULL, NULL},
     {"POST", "/shoal.v1.Shoal/ScoreStream", ROUTE_EARLY, grpc_readings,
      "gRPC: readings in, scores out, on one stream", NULL, NULL, "gRPC", NULL, grpc_fail},
+    {"POST", "/shoal.v1.Shoal/Recognize", ROUTE_EARLY, grpc_recognize,
+     "gRPC: live sound in, words out, on one stream", NULL, NULL, "gRPC", NULL, grpc_fail},
     {"POST", "/shoal.v1.Shoal/*", ROUTE_WORK, grpc_handle, "gRPC: proto/shoal/v1/shoal.proto", NULL,
      NULL, "gRPC", NULL, grpc_fail},
     {"POST", "/grpc.health.v1.Health/*", ROUTE_OPEN, health_handle, "gRPC: health", NULL, NULL,

@@ -1,19 +1,15 @@
 /* voice_ws.c - see voice_ws.h. */
 #include "gateway/ws/voice_ws.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/mem.h"
-#include "gateway/call/api_key.h"
+#include "gateway/api/live_sound.h"
 #include "gateway/call/call.h"
 #include "gateway/call/guard.h"
 #include "gateway/call/inner_call.h"
-#include "net/peers.h"
 #include "net/ws.h"
 #include "voice/ear.h"
-#include "voice/listener.h"
 #include "voice/wake.h"
 #include "wire/json_scan.h"
 
@@ -21,8 +17,6 @@
 #define MAX_OUT_BYTES ((size_t)4 << 20)
 #define MAX_VALUES 64u
 #define MAX_ASKS 4u /* turns that are being answered */
-/* The sound of a turn, its copy while it is heard, and what waits. */
-#define SOUND_BYTES ((2 * (size_t)EAR_MOST + LISTENER_MOST) * sizeof(int16_t))
 
 struct session;
 
@@ -34,31 +28,20 @@ struct asking { /* a turn that is being answered */
 };
 
 struct session {
-    struct gw_loop *gl;
-    struct ws *ws;
-    struct peer *account; /* held, charged with SOUND_BYTES */
-    char *authorization;
-    char peer[56];
-    uint64_t from;
-    struct request_client client;
+    struct live_sound live; /* first */
     struct voice_ask ask;
     bool listens;
-    bool wakes;      /* each turn needs the wake word */
-    struct pcm *pcm; /* NULL: before the first sound */
-    struct pcm_form form;
-    struct listener *listener;
-    struct buf samples, out, phrases;
+    bool wakes; /* each turn needs the wake word */
     struct asking asks[MAX_ASKS];
-    uint32_t turn;         /* counts from 1 */
-    bool draining, paused; /* paused: no message is read */
+    uint32_t turn; /* counts from 1 */
 };
 
 /* ---- messages to the client ---- */
 
 static struct json_out begin(struct session *s, const char *type)
 {
-    buf_clear(&s->out);
-    struct json_out j = json_out_make(&s->out);
+    buf_clear(&s->live.out);
+    struct json_out j = json_out_make(&s->live.out);
     json_out_object(&j);
     json_out_member_str(&j, "type", type);
     return j;
@@ -67,10 +50,7 @@ static struct json_out begin(struct session *s, const char *type)
 static void send(struct session *s, struct json_out *j)
 {
     json_out_object_end(j);
-    if (s->ws && s->out.rc == 0 && ws_queued(s->ws) < MAX_OUT_BYTES)
-        ws_send(s->ws, buf_str(&s->out), s->out.len);
-    else if (s->ws) /* out of memory, or a client that does not read */
-        ws_close(s->ws, 1011);
+    live_send(&s->live);
 }
 
 static void send_error(struct session *s, uint32_t turn, const char *code, const char *message)
@@ -89,7 +69,7 @@ static void send_error(struct session *s, uint32_t turn, const char *code, const
 
 static bool is_busy(const struct session *s)
 {
-    bool busy = s->listener && listener_works(s->listener);
+    bool busy = live_works(&s->live);
     for (uint32_t i = 0; i < MAX_ASKS; i++)
         busy |= s->asks[i].used;
     return busy;
@@ -97,11 +77,8 @@ static bool is_busy(const struct session *s)
 
 static void rest(struct session *s)
 {
-    if (!s->ws || is_busy(s))
-        return;
-    ws_rest(s->ws);
-    if (s->draining)
-        ws_close(s->ws, 1001);
+    if (!is_busy(s))
+        live_rest(&s->live);
 }
 
 /* An event of /v1/process, with the number of its turn. */
@@ -109,11 +86,12 @@ static void on_event(void *ctx, const char *json, size_t n)
 {
     struct asking *a = ctx;
     struct session *s = a->session;
-    buf_clear(&s->out);
-    buf_printf(&s->out, "{\"turn\":%u,", a->turn);
-    buf_put(&s->out, json + 1, n - 1); /* it begins with a brace */
-    if (s->ws && s->out.rc == 0 && n > 2)
-        ws_send(s->ws, buf_str(&s->out), s->out.len);
+    struct buf *out = &s->live.out;
+    buf_clear(out);
+    buf_printf(out, "{\"turn\":%u,", a->turn);
+    buf_put(out, json + 1, n - 1); /* it begins with a brace */
+    if (s->live.ws && out->rc == 0 && n > 2)
+        ws_send(s->live.ws, buf_str(out), out->len);
 }
 
 static void on_end(void *ctx, int status, const char *body, size_t n)
@@ -160,10 +138,10 @@ static void ask_turn(struct session *s, const struct listener_turn *t)
 {
     static const struct inner_call_ops ops = {on_event, on_end};
     const struct inner_call_opts o = {.path = "/v1/process",
-                                      .authorization = s->authorization,
-                                      .peer = s->peer,
+                                      .authorization = s->live.authorization,
+                                      .peer = s->live.peer,
                                       .protocol = "websocket",
-                                      .account = s->account};
+                                      .account = s->live.account};
     struct asking *a = s->asks;
     while (a < s->asks + MAX_ASKS && a->used)
         a++;
@@ -172,7 +150,7 @@ static void ask_turn(struct session *s, const struct listener_turn *t)
         return;
     }
     *a = (struct asking){.session = s, .turn = s->turn, .used = true};
-    inner_call_start(&a->call, s->gl, &o, body_of(s, t), &ops, a);
+    inner_call_start(&a->call, s->live.gl, &o, body_of(s, t), &ops, a);
 }
 
 /* ---- hearing ---- */
@@ -199,8 +177,8 @@ static void on_turn(void *ctx, const struct listener_turn *t)
     json_out_member_num(&j, "hearings", t->n_hearings);
     json_out_member_num(&j, "clipped", (double)t->clipped);
     send(s, &j);
-    buf_clear(&s->phrases);
-    if (t->text_bytes > 0 && !s->listens && s->ws)
+    buf_clear(&s->live.phrases);
+    if (t->text_bytes > 0 && !s->listens && s->live.ws)
         ask_turn(s, t);
 }
 
@@ -208,7 +186,7 @@ static void on_woken(void *ctx)
 {
     struct session *s = ctx;
     struct json_out j = begin(s, "wake");
-    json_out_member_str(&j, "word", wake_word(s->gl->gw->wake));
+    json_out_member_str(&j, "word", wake_word(s->live.gl->gw->wake));
     send(s, &j);
 }
 
@@ -225,37 +203,16 @@ static void on_failed(void *ctx, const struct failure *f)
     send_error(s, ++s->turn, f->reason ? f->reason : "failed", f->message);
 }
 
-static void on_room(void *ctx)
-{
-    struct session *s = ctx;
-    if (s->paused && s->ws)
-        ws_go_on(s->ws);
-    s->paused = false;
-}
-
 static struct request *new_request(void *ctx)
 {
     struct session *s = ctx;
-    struct request *r = flow_take_request(&s->gl->flow);
-    if (!r)
-        return NULL;
-    r->client = s->client;
-    r->from = s->from;
-    r->path = "/v1/voice";
-    r->received_ns = loop_now(s->gl->loop);
-    if (s->ask.recognizer[0])
-        r->model = request_copy(r, s->ask.recognizer, strlen(s->ask.recognizer));
-    return r;
+    return live_request(&s->live, "/v1/voice", s->ask.recognizer);
 }
 
 static const char *phrases(void *ctx)
 {
-    struct session *s = ctx;
-    if (s->ask.unbiased)
-        return NULL;
-    if (s->phrases.len == 0)
-        voice_turn_phrases(&s->phrases, s->gl);
-    return s->phrases.rc == 0 ? buf_str(&s->phrases) : NULL;
+    const struct session *s = ctx;
+    return s->ask.unbiased ? NULL : live_home_phrases(ctx);
 }
 
 /* ---- messages of the client ---- */
@@ -348,9 +305,7 @@ static void drop_all(struct session *s)
             inner_call_cancel(s->asks[i].call);
         s->asks[i] = (struct asking){0};
     }
-    listener_destroy(s->listener);
-    s->listener = NULL;
-    on_room(s);
+    live_forget(&s->live);
 }
 
 static bool open_ear(struct session *s)
@@ -360,35 +315,28 @@ static bool open_ear(struct session *s)
                                             .woken = on_woken,
                                             .asleep = on_asleep,
                                             .failed = on_failed,
-                                            .room = on_room,
+                                            .room = live_room,
                                             .request = new_request,
                                             .phrases = phrases};
     struct wake_ear *ear = NULL;
     struct err e = {0};
-    int rc = 0;
-    if (!s->pcm)
-        rc = pcm_create(&s->pcm, &s->form, &e);
-    if (rc == 0 && !s->listener) {
-        rc = listener_create(&s->listener, &s->gl->flow, &ops, s, &e);
-        if (rc == 0 && s->wakes && (rc = wake_ear_create(&ear, s->gl->gw->wake, &e)) == 0)
-            listener_await(s->listener, ear);
-    }
+    int rc = live_listen(&s->live, &ops, &e);
+    if (rc == 1 && s->wakes && (rc = wake_ear_create(&ear, s->live.gl->gw->wake, &e)) == 0)
+        listener_await(s->live.listener, ear);
     if (rc < 0)
         send_error(s, 0, "invalid_sound", e.msg);
-    return rc == 0;
+    return rc >= 0;
 }
 
 static void start(struct session *s, const struct voice_ws_message *m)
 {
     drop_all(s);
-    pcm_destroy(s->pcm);
-    s->pcm = NULL;
-    s->form = m->form;
+    s->live.form = m->form;
     s->ask = m->ask;
     s->listens = m->listens;
     s->wakes = m->wakes;
-    buf_clear(&s->phrases);
-    if (s->wakes && !s->gl->gw->wake) {
+    buf_clear(&s->live.phrases);
+    if (s->wakes && !s->live.gl->gw->wake) {
         s->wakes = false;
         send_error(s, 0, "no_wake_word",
                    "this server has no wake word: set 'wake' in its configuration");
@@ -397,7 +345,7 @@ static void start(struct session *s, const struct voice_ws_message *m)
     if (!open_ear(s))
         return;
     struct json_out j = begin(s, "ready");
-    json_out_member_num(&j, "rate", s->form.rate);
+    json_out_member_num(&j, "rate", s->live.form.rate);
     send(s, &j);
 }
 
@@ -412,29 +360,15 @@ static void on_text(struct session *s, const char *p, size_t n)
     else if (m.type == VOICE_WS_CANCEL)
         drop_all(s);
     else if (open_ear(s))
-        listener_finish(s->listener);
+        listener_finish(s->live.listener);
 }
 
 static void on_sound(struct session *s, const char *p, size_t n)
 {
     struct err e = {0};
-    if (!open_ear(s))
-        return;
-    buf_clear(&s->samples);
-    if (pcm_feed(s->pcm, p, n, &s->samples, &e) < 0) {
-        send_error(s, 0, "invalid_sound", e.msg);
-        return;
-    }
-    const int rc = listener_feed(s->listener, (const int16_t *)(const void *)buf_str(&s->samples),
-                                 (uint32_t)(s->samples.len / sizeof(int16_t)));
+    const int rc = open_ear(s) ? live_feed(&s->live, p, n, &e) : 0;
     if (rc < 0)
-        send_error(s, 0, "busy",
-                   rc == SHOAL_EBUSY ? "the sound comes faster than it can be heard: some is lost"
-                                     : "out of memory for sound");
-    if (!s->paused && listener_full(s->listener)) {
-        s->paused = true;
-        mem_free(ws_take(s->ws)); /* no further message until on_room */
-    }
+        send_error(s, 0, rc == SHOAL_EBUSY || rc == SHOAL_ENOMEM ? "busy" : "invalid_sound", e.msg);
 }
 
 static void on_message(struct ws *w, const char *p, size_t n, bool text)
@@ -444,7 +378,7 @@ static void on_message(struct ws *w, const char *p, size_t n, bool text)
         ws_close(w, 1009);
     else if (text)
         on_text(s, p, n);
-    else if (!s->draining)
+    else if (!s->live.draining)
         on_sound(s, p, n);
 }
 
@@ -455,22 +389,14 @@ static void session_free(struct session *s)
     if (!s)
         return;
     drop_all(s);
-    pcm_destroy(s->pcm);
-    if (s->account) {
-        peers_give(s->account, SOUND_BYTES);
-        peers_leave(s->account);
-    }
-    buf_fini(&s->samples);
-    buf_fini(&s->out);
-    buf_fini(&s->phrases);
-    mem_free(s->authorization);
+    live_fini(&s->live);
     mem_free(s);
 }
 
 static void on_closed(struct ws *w)
 {
     struct session *s = ws_user(w);
-    s->ws = NULL;
+    s->live.ws = NULL;
     session_free(s);
 }
 
@@ -482,9 +408,7 @@ static void on_drained(struct ws *w)
 static void on_drain(struct ws *w)
 {
     struct session *s = ws_user(w);
-    s->draining = true;
-    if (!is_busy(s))
-        ws_close(w, 1001);
+    live_drain(&s->live, is_busy(s));
 }
 
 static bool on_busy(struct ws *w)
@@ -492,52 +416,15 @@ static bool on_busy(struct ws *w)
     return is_busy(ws_user(w));
 }
 
-static struct session *session_of(struct call *c)
-{
-    struct session *s = mem_zalloc(sizeof(*s));
-    if (!s || api_key_header(&s->authorization, c->req) < 0) {
-        session_free(s);
-        return NULL;
-    }
-    s->gl = c->gl;
-    s->form = (struct pcm_form){.rate = EAR_RATE, .channels = 1, .width = 2};
-    snprintf(s->peer, sizeof(s->peer), "%s", c->req->peer);
-    s->from = hash_bytes(s->peer, strlen(s->peer), 0) | 1u;
-    if (c->client) {
-        memcpy(s->client.name, c->client->name, sizeof(s->client.name));
-        s->client.priority = c->client->priority;
-        s->client.weight = c->client->weight;
-    }
-    /* a message of 8-bit samples at 2 kHz becomes 16 times its bytes */
-    buf_init(&s->samples, 16 * MAX_MESSAGE_BYTES + 64);
-    buf_init(&s->out, MAX_OUT_BYTES);
-    buf_init(&s->phrases, (size_t)128 << 10);
-    return s;
-}
-
 void voice_ws(struct call *c)
 {
     static const struct ws_ops callbacks = {on_message, on_drained, on_closed, on_drain, on_busy};
     if (!guard_origin(c)) /* browsers let any page open a WebSocket to any server */
         return;
-    struct session *s = session_of(c);
-    if (!s) {
+    struct session *s = mem_zalloc(sizeof(*s));
+    if (!s)
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
-        return;
-    }
-    if (c->req->account && peers_take(c->req->account, SOUND_BYTES) != PEERS_OK) {
+    else if (!live_open(&s->live, c, MAX_MESSAGE_BYTES, MAX_OUT_BYTES) ||
+             !live_accept(&s->live, c, &callbacks, s, MAX_MESSAGE_BYTES))
         session_free(s);
-        call_refuse(c, GW_REFUSED_BUSY, 503, 1,
-                    "the sound does not fit into the memory for clients (limits.buffers, "
-                    "limits.client_buffers): try again later");
-        return;
-    }
-    s->account = c->req->account ? peers_ref(c->req->account) : NULL;
-    s->ws = ws_accept(c->req, &callbacks, s, MAX_MESSAGE_BYTES);
-    if (s->ws) {
-        call_detach(c, 101);
-        return;
-    }
-    session_free(s);
-    call_fail(c, 426, NULL, NULL, NULL, "this path needs WebSocket version 13 over HTTP/1.1");
 }

@@ -14,18 +14,23 @@ struct listing {
     uint32_t n;
 };
 
-static void put_languages(struct json_out *j)
+/* Those of a recognizer; English: of all others, and of one that is not loaded. */
+static void put_languages(struct json_out *j, const struct shoal_engine *recognizer)
 {
+    const char *name = shoal_label(recognizer, SHOAL_KIND_TRANSCRIBE, NULL, 0);
     json_out_member_array(j, "languages");
-    json_out_str(j, "en");
+    json_out_str(j, name ? name : "en");
+    for (uint32_t i = 1; (name = shoal_label(recognizer, SHOAL_KIND_TRANSCRIBE, NULL, i)); i++)
+        json_out_str(j, name);
     json_out_array_end(j);
 }
 
-static void put_model(struct json_out *j, const char *name, const char *description)
+static void put_model(struct json_out *j, const char *name, const char *description,
+                      const struct shoal_engine *recognizer)
 {
     json_out_object(j);
     wyoming_put_artifact(j, name, description);
-    put_languages(j);
+    put_languages(j, recognizer);
     json_out_object_end(j);
 }
 
@@ -34,7 +39,8 @@ static void list_model(void *ctx, const struct registry_model *m)
     struct listing *l = ctx;
     if (!(m->slot->kinds & l->kinds))
         return;
-    put_model(l->j, m->name, "recognizer of speech");
+    put_model(l->j, m->name, "recognizer of speech",
+              m->slot->state == REGISTRY_READY ? registry_engine(m) : NULL);
     l->n++;
 }
 
@@ -52,7 +58,7 @@ static void put_asr(struct json_out *j, struct gw_loop *gl)
     json_out_member_array(j, "models");
     registry_each(gl->gw->registry, list_model, &l);
     if (l.n == 0) /* recognizers of other nodes, or not loaded yet */
-        put_model(j, "hear", "recognizer of speech");
+        put_model(j, "hear", "recognizer of speech", NULL);
     json_out_array_end(j);
     put_flag(j, "supports_transcript_streaming", true);
     put_flag(j, "requires_external_vad", true);
@@ -92,7 +98,7 @@ static void put_tts(struct json_out *j, struct gw_loop *gl)
     json_out_object(j);
     wyoming_put_artifact(j, "shoal", "text to speech");
     json_out_member_array(j, "voices");
-    put_model(j, wyoming_info_voice(gl, name, sizeof(name)), "voice");
+    put_model(j, wyoming_info_voice(gl, name, sizeof(name)), "voice", NULL);
     json_out_array_end(j);
     put_flag(j, "supports_synthesize_streaming", false);
     json_out_object_end(j);
@@ -105,7 +111,7 @@ static void put_home(struct json_out *j, const char *domain, const char *what, b
     json_out_object(j);
     wyoming_put_artifact(j, "shoal", what);
     json_out_member_array(j, "models");
-    put_model(j, "home", what);
+    put_model(j, "home", what, NULL);
     json_out_array_end(j);
     if (controls) {
         put_flag(j, "supports_handled_streaming", false);

@@ -1,6 +1,7 @@
 /* wyoming_turn.c - see wyoming_turn.h. */
 #include "gateway/wyoming/wyoming_turn.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include <openssl/evp.h>
@@ -41,6 +42,7 @@ struct wyoming_turn {
     struct wake_ear *wake; /* looks for the wake word instead of hearing; NULL: it hears */
     bool detected;
     char recognizer[128];
+    char language[8]; /* that the client asks for; "": as it is heard */
     struct inner_call *call;
     enum asked asked;
     cJSON *context; /* of the client, for its answer */
@@ -113,7 +115,8 @@ static void on_turn(void *ctx, const struct listener_turn *piece)
     t->stopped = false;
     struct json_out j = begin(t);
     json_out_member_strn(&j, "text", buf_str(&t->text), t->text.len);
-    json_out_member_str(&j, "language", "en");
+    if (piece->language[0] || t->language[0])
+        json_out_member_str(&j, "language", piece->language[0] ? piece->language : t->language);
     json_out_member_object(&j, "context");
     json_out_member_num(&j, "confidence", t->text.len ? t->sure / (double)t->text.len : 0);
     json_out_object_end(&j);
@@ -151,6 +154,8 @@ static struct request *new_request(void *ctx)
     r->received_ns = loop_now(t->gl->loop);
     if (t->recognizer[0])
         r->model = request_copy(r, t->recognizer, strlen(t->recognizer));
+    if (t->language[0])
+        r->infer.labels = request_copy(r, t->language, strlen(t->language));
     return r;
 }
 
@@ -295,7 +300,19 @@ static void add_names(struct wyoming_turn *t, const struct wyoming_event *ev, co
     }
 }
 
-/* What follows is to be recognized: by which model, and which names may be said. */
+/* "de-AT", "pt_BR" and "EN" are de, pt and en. */
+static void read_language(struct wyoming_turn *t, const char *name)
+{
+    size_t n = 0;
+    while (name && isalpha((unsigned char)name[n]) && n + 1 < sizeof(t->language)) {
+        t->language[n] = (char)tolower((unsigned char)name[n]);
+        n++;
+    }
+    t->language[n] = '\0';
+}
+
+/* What follows is to be recognized: by which model, in which language, and which names may be said.
+ */
 static void on_transcribe(struct wyoming_turn *t, const struct wyoming_event *ev)
 {
     const char *name = wyoming_text(ev, "name");
@@ -304,6 +321,7 @@ static void on_transcribe(struct wyoming_turn *t, const struct wyoming_event *ev
     t->recognizer[0] = '\0';
     if (name && strlen(name) < sizeof(t->recognizer))
         memcpy(t->recognizer, name, strlen(name) + 1);
+    read_language(t, wyoming_text(ev, "language"));
     buf_clear(&t->phrases);
     add_names(t, ev, "transcript_names");
     add_names(t, ev, "transcript_terms");

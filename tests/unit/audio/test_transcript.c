@@ -98,12 +98,46 @@ static void test_parts(void **state)
     assert_string_equal(language_name(""), "unknown");
 }
 
+/* Words follow the parts; those outside of every part are left out. */
+static void test_words(void **state)
+{
+    const double times[] = {0.5, 2, 0.5, 1, 1.25, 2.0004, 2, 3};
+    const struct shoal_span spans[] = {{.start = 0, .end = 9},
+                                       {.start = 1, .end = 5, .label = "word"},
+                                       {.start = 6, .end = 9, .label = "word"},
+                                       {.start = 6, .end = 10, .label = "word"}};
+    const struct shoal_result r = {.text = " One. Two",
+                                   .text_bytes = 9,
+                                   .confidence = 1,
+                                   .values = times,
+                                   .n_values = 8,
+                                   .spans = spans,
+                                   .n_spans = 4};
+    struct json_out j = json_out_make(&out);
+    (void)state;
+    transcript_clear(&heard);
+    transcript_add_result(&heard, 10, 20, &r);
+    transcript_add_result(&heard, 20, 30, &r);
+    json_out_object(&j);
+    transcript_json(&heard, &j);
+    json_out_object_end(&j);
+    assert_string_equal(strstr(buf_str(&out), "\"words\""),
+                        "\"words\":[{\"word\":\"One.\",\"start\":10.5,\"end\":11},"
+                        "{\"word\":\"Two\",\"start\":11.25,\"end\":12},"
+                        "{\"word\":\"One.\",\"start\":20.5,\"end\":21},"
+                        "{\"word\":\"Two\",\"start\":21.25,\"end\":22}]}");
+    buf_clear(&out);
+    transcript_put(&heard, &out, TRANSCRIPT_VTT);
+    assert_memory_equal(buf_str(&out), "WEBVTT\n\n00:00:10.500 --> 00:00:11.000\nOne.\n\n", 44);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json, setup, teardown),
         cmocka_unit_test_setup_teardown(test_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_words, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

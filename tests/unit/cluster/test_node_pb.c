@@ -315,12 +315,16 @@ static void test_prompts_inputs_and_commands(void **state)
     assert_int_equal(to->input_bytes, sizeof(samples));
     request_destroy(to);
     const struct request_input said = {.text = "hello", .text_bytes = 5, .part = 3};
-    r.infer = (struct request_infer){
-        .kind = SHOAL_KIND_SPEAK, .inputs = &said, .n_inputs = 1, .speed = 1.5f, .volume = 0.5f};
+    r.infer = (struct request_infer){.kind = SHOAL_KIND_SPEAK,
+                                     .inputs = &said,
+                                     .n_inputs = 1,
+                                     .speed = 1.5f,
+                                     .volume = 0.5f,
+                                     .words = true};
     to = send_on(&r, 0);
     assert_string_equal(to->infer.inputs[0].text, "hello");
     assert_int_equal(to->infer.inputs[0].part, 3);
-    assert_true(to->infer.speed == 1.5f && to->infer.volume == 0.5f);
+    assert_true(to->infer.speed == 1.5f && to->infer.volume == 0.5f && to->infer.words);
     request_destroy(to);
     r = (struct request){
         .kind = REQUEST_ASK,

@@ -82,7 +82,7 @@ static void write_from(struct t5 *t, struct beams *b, const struct beams_with *w
         const uint32_t n = beams_n_rows(b);
         for (uint32_t i = 0; i < n; i++)
             rows[i] = (struct t5_row){beams_token(b, i), beams_n_tokens(b), pages[now][i],
-                                      source->pages, source->n};
+                                      source->pages,     source->n,         NULL};
         t5_decode(t, rows, n);
         if (!beams_step(b, w, t5_logits(t, 0)))
             return;

@@ -65,15 +65,26 @@ static uint32_t load(const char *name)
     return (uint32_t)n;
 }
 
-static struct shoal_task *submit(struct shoal_engine *en, uint32_t n)
+static struct shoal_task *submit_draft(struct shoal_engine *en, uint32_t n, const char *draft,
+                                       const char *phrases)
 {
-    struct shoal_infer_opts o = {
-        .size = sizeof(o), .kind = SHOAL_KIND_TRANSCRIBE, .samples = sound, .n_samples = n};
+    struct shoal_infer_opts o = {.size = sizeof(o),
+                                 .kind = SHOAL_KIND_TRANSCRIBE,
+                                 .samples = sound,
+                                 .n_samples = n,
+                                 .document = draft,
+                                 .document_bytes = draft ? strlen(draft) : 0,
+                                 .prompt = phrases};
     struct shoal_task *t;
     struct shoal_error e;
     if (shoal_infer_submit(en, &o, &t, &e) < 0)
         fail_msg("%s", e.msg);
     return t;
+}
+
+static struct shoal_task *submit(struct shoal_engine *en, uint32_t n)
+{
+    return submit_draft(en, n, NULL, NULL);
 }
 
 /* The confidence, for bits to compare. */
@@ -133,6 +144,40 @@ static void test_same_bits(void **state)
     assert_int_equal(shoal_task_wait(first), 0);
     assert_int_equal(shoal_task_result(first)->n_tokens, 42);
     shoal_task_free(first);
+}
+
+/* How the text may begin changes nothing but the time: right, wrong from some word on, too long,
+ * empty, of bytes that nobody says; alone and together, with one or three threads; with phrases. */
+static void test_drafts(void **state)
+{
+    static const char *const drafts[] = {
+        AMIABLE,
+        "He might even have",
+        "He might even have been made amiable himself, and more of it.",
+        "He must",
+        "Nothing of that.",
+        "He might even have been made enable himself.",
+        "",
+        "\xff\xfe\x01"};
+    enum { N = sizeof(drafts) / sizeof(drafts[0]) };
+    static const char phrases[] = "four of clubs, amiable goat, even steven";
+    struct shoal_task *batch[N];
+    (void)state;
+    const uint32_t n = load("amiable.wav");
+    const float want = expect(submit(engine, n), AMIABLE);
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        struct shoal_engine *en = open_with(NULL, threads);
+        for (int i = 0; i < N; i++) {
+            assert_true(expect(submit_draft(en, n, drafts[i], NULL), AMIABLE) == want);
+            assert_true(expect(submit_draft(en, n, drafts[i], phrases), AMIABLE) ==
+                        expect(submit_draft(en, n, NULL, phrases), AMIABLE));
+        }
+        for (int i = 0; i < N; i++)
+            batch[i] = submit_draft(en, n, drafts[i], NULL);
+        for (int i = 0; i < N; i++)
+            assert_true(expect(batch[i], AMIABLE) == want);
+        shoal_engine_close(en);
+    }
 }
 
 static void test_silence(void **state)
@@ -240,10 +285,10 @@ static void test_repetition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_speech),     cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_silence),    cmocka_unit_test(test_no_speech),
-        cmocka_unit_test(test_phrases),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_repetition),
+        cmocka_unit_test(test_speech),    cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_drafts),    cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_no_speech), cmocka_unit_test(test_phrases),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_repetition),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -94,9 +94,12 @@ static void compute(struct rig *r, uint32_t batch,
         for (uint32_t pos = 0; pos < n_target; pos++) {
             struct t5_row rows[MAX_SOURCES];
             for (uint32_t i = 0; i < n; i++)
-                rows[i] =
-                    (struct t5_row){ref_int(targets, (s + i) * n_target + pos), pos,
-                                    r->pages[1][s + i], r->pages[0][s + i], r->sources[s + i].n};
+                rows[i] = (struct t5_row){ref_int(targets, (s + i) * n_target + pos),
+                                          pos,
+                                          r->pages[1][s + i],
+                                          r->pages[0][s + i],
+                                          r->sources[s + i].n,
+                                          NULL};
             t5_decode(r->t, rows, n);
             for (uint32_t i = 0; i < n; i++)
                 row(ctx, true, (size_t)(s + i) * n_target + pos, t5_logits(r->t, i));

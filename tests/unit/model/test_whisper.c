@@ -16,6 +16,7 @@
 
 enum {
     DIM = 32,
+    HEADS = 2,
     FRAMES = 1500,
     EVERY_FRAME = 25,
     EVERY_LOGIT = 8,
@@ -86,7 +87,7 @@ static void run(struct results *out, const char *path, const struct t5_opts *o)
     out->n_vocab = t5_config(t)->n_vocab;
     assert_true(out->n_vocab <= MOST_LOGITS);
     for (uint32_t i = 0; i < TARGET; i++) {
-        const struct t5_row row = {ref_int(targets, i), i, pages + 100, pages, FRAMES};
+        const struct t5_row row = {ref_int(targets, i), i, pages + 100, pages, FRAMES, NULL};
         t5_decode(t, &row, 1);
         memcpy(out->logits[i], t5_logits(t, 0), out->n_vocab * sizeof(float));
     }
@@ -124,6 +125,55 @@ static void test_reference(void **state)
         close_to(file.logits[i], EVERY_LOGIT, "logits", i);
     run(&folder, FOLDER, &o);
     assert_memory_equal(&file, &folder, sizeof(file));
+}
+
+/* Where the heads of the decoder's only layer look, with 16 bits and with 8. */
+static void test_looks(void **state)
+{
+    const struct ref_array *targets = ref_find(&refs, "targets");
+    static float looks[TARGET][HEADS][FRAMES];
+    struct ref_file words;
+    struct model_file *g;
+    struct t5 *t;
+    uint32_t pages[128];
+    (void)state;
+    assert_int_equal(ref_open(&words, SHOAL_TEST_DATA "/whisper/words.ref"), 0);
+    const struct ref_array *a = ref_find(&words, "looks");
+    assert_int_equal(a->rows, TARGET * HEADS);
+    for (uint32_t i = 0; i < 128; i++)
+        pages[i] = i;
+    for (int q8 = 0; q8 < 2; q8++) {
+        const struct t5_opts o = {.n_threads = 2, .kv_kind = q8 ? KERN_KV_Q8 : KERN_KV_F16};
+        assert_int_equal(model_open(&g, BIN, NULL), 0);
+        assert_int_equal(t5_create(&t, g, BIN, &o, NULL), 0);
+        assert_int_equal(t5_n_aligned(t), HEADS);
+        const size_t kv_bytes = t5_sizes(t).kv_page * 128;
+        uint8_t *kv = mem_pages(kv_bytes);
+        t5_set_kv(t, kv);
+        t5_hear(t, sound, SAMPLES, pages);
+        for (uint32_t i = 0; i < TARGET; i++) {
+            const struct t5_row row = {ref_int(targets, i), i, pages + 100, pages, FRAMES,
+                                       looks[i][0]};
+            t5_decode(t, &row, 1);
+        }
+        for (uint32_t r = 0; r < TARGET * HEADS; r++) {
+            const float *got = looks[0][0] + (size_t)r * FRAMES;
+            const float *want = (const float *)(const void *)a->data + (size_t)r * a->cols;
+            double sum = 0;
+            for (uint32_t i = 0; i < FRAMES; i++)
+                sum += (double)got[i];
+            for (uint32_t i = 0; i < a->cols; i++) {
+                const double share = (double)got[(size_t)i * EVERY_FRAME] / sum;
+                if (!(fabs(share / (double)want[i] - 1) < (q8 ? 0.2 : 0.01)))
+                    fail_msg("row %u, frame %u: %g, expected %g", r, i * EVERY_FRAME, share,
+                             (double)want[i]);
+            }
+        }
+        t5_destroy(t);
+        model_file_close(g);
+        mem_pages_free(kv, kv_bytes);
+    }
+    ref_close(&words);
 }
 
 static void test_same_bits(void **state)
@@ -194,9 +244,8 @@ static void test_hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_features),
-        cmocka_unit_test(test_reference),
-        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_features), cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_looks),    cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_hostile),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

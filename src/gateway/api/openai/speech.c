@@ -151,6 +151,16 @@ static const struct answer_dialect *dialect_of(const struct speech_ask *ask)
     return ask->sse ? &events : &sounds[ask->form];
 }
 
+bool speech_charge(struct call *c, const struct request *r)
+{
+    if (call_count_input(c, r->input_bytes * BYTES_OF_LETTER))
+        return true;
+    call_refuse(c, GW_REFUSED_BUSY, 503, 1,
+                "the sound would not fit into the memory for clients (limits.buffers, "
+                "limits.client_buffers): send a shorter text, or try again later");
+    return false;
+}
+
 void speech_create(struct call *c)
 {
     struct fields_error e = {{0}, {0}, NULL};
@@ -163,11 +173,8 @@ void speech_create(struct call *c)
         call_fail_fields(c, &e);
         return;
     }
-    if (!call_count_input(c, r->input_bytes * BYTES_OF_LETTER)) {
+    if (!speech_charge(c, r)) {
         flow_give_request(&c->gl->flow, r);
-        call_refuse(c, GW_REFUSED_BUSY, 503, 1,
-                    "the sound would not fit into the memory for clients (limits.buffers, "
-                    "limits.client_buffers): send a shorter text, or try again later");
         return;
     }
     struct speech *s = answer_create(c, r, sizeof(*s), dialect_of(&ask), true);

@@ -27,6 +27,11 @@ extern const size_t speech_n_fields;
 SHOAL_MUST_CHECK int speech_read(struct request *r, struct speech_ask *ask, const cJSON *body,
                                  bool lenient, struct fields_error *e);
 
+/* A text to say as inputs of a request; its part that is wrong is 'input'. */
+SHOAL_MUST_CHECK int speech_input(struct request *r, const char *text, struct fields_error *e);
+/* Whether the memory for clients has room for the sound of r; false: the call is answered. */
+SHOAL_MUST_CHECK bool speech_charge(struct call *c, const struct request *r);
+
 /* Handler. */
 void speech_create(struct call *c);
 

@@ -58,7 +58,7 @@ static int read_voice(struct speech_ask *ask, const cJSON *v, struct fields_erro
     return 0;
 }
 
-static int read_input(struct request *r, const char *text, struct fields_error *e)
+int speech_input(struct request *r, const char *text, struct fields_error *e)
 {
     struct err why = {0};
     if (!text || !text[0])
@@ -93,5 +93,5 @@ int speech_read(struct request *r, struct speech_ask *ask, const cJSON *body, bo
     r->infer = (struct request_infer){.speed = (float)b.speed, .volume = (float)b.volume};
     if (ask->voice)
         r->infer.labels = request_copy(r, ask->voice, strlen(ask->voice));
-    return read_input(r, b.input, e);
+    return speech_input(r, b.input, e);
 }

@@ -48,7 +48,7 @@ static void put_whole(struct answer_sink *a, const struct sink_done *d)
     (void)d;
     for (uint32_t i = 0; i < a->n_results; i++)
         add(t, i, a->results[i]);
-    if (t->heard.text.rc < 0 || t->heard.parts.rc < 0)
+    if (t->heard.text.rc < 0 || t->heard.parts.rc < 0 || t->heard.words.rc < 0)
         out->rc = SHOAL_ENOMEM;
     if (t->form == TRANSCRIPTIONS_TEXT || t->form == TRANSCRIPTIONS_SRT ||
         t->form == TRANSCRIPTIONS_VTT) {
@@ -131,6 +131,7 @@ static void start(struct call *c, struct request *r, void *ctx)
     t->inputs = r->infer.inputs;
     transcript_init(&t->heard);
     r->infer.labels = ask->language;
+    r->infer.words = ask->words;
     stages_run(&c->gl->flow, r, c->sink);
 }
 

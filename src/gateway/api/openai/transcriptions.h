@@ -24,7 +24,7 @@ enum transcriptions_form {
 
 struct transcriptions_ask { /* what the form says; texts point into the body */
     enum transcriptions_form form;
-    bool stream, translates;
+    bool stream, translates, words;
     const char *model;    /* in the request's arena; NULL: the default */
     const char *prompt;   /* there too; NULL: none */
     const char *language; /* there too, as shoal_infer_opts.labels; NULL: as it is heard */

@@ -41,6 +41,16 @@ static int read_language(struct request *r, struct transcriptions_ask *ask, stru
     return 0;
 }
 
+static int read_times(struct transcriptions_ask *ask, const char *name, struct str v, bool lenient,
+                      struct fields_error *e)
+{
+    ask->words = ask->words || is(v, "word");
+    return is(v, "segment") || is(v, "word") || lenient
+               ? 0
+               : fields_fail(e, name, "invalid_value",
+                             "timestamp_granularities can only be segment and word");
+}
+
 /* One field of the form. */
 static int read_field(struct request *r, struct transcriptions_ask *ask, const char *name,
                       struct str v, bool lenient, struct fields_error *e)
@@ -73,10 +83,7 @@ static int read_field(struct request *r, struct transcriptions_ask *ask, const c
                                  "temperature can only be 0: the likeliest words are written");
     if (strcmp(name, "timestamp_granularities[]") == 0 ||
         strcmp(name, "timestamp_granularities") == 0)
-        return is(v, "segment") || lenient
-                   ? 0
-                   : fields_fail(e, name, "unsupported_parameter",
-                                 "timestamp_granularities can only be segment");
+        return read_times(ask, name, v, lenient, e);
     if (strcmp(name, "prompt") == 0) { /* phrases that are likely to be said */
         ask->prompt = request_copy_utf8(r, v.p, v.n, NULL);
         return 0;
@@ -114,6 +121,12 @@ int transcriptions_read(struct request *r, struct transcriptions_ask *ask, const
     if (ask->stream && ask->form != TRANSCRIPTIONS_JSON)
         return fields_fail(e, "response_format", "invalid_value",
                            "a stream can only have the format json");
+    if (ask->words && ask->form != TRANSCRIPTIONS_VERBOSE) {
+        if (!lenient)
+            return fields_fail(e, "timestamp_granularities[]", "invalid_value",
+                               "times of words need response_format verbose_json");
+        ask->words = false;
+    }
     r->model = ask->model && ask->model[0] ? ask->model : NULL;
     r->streams = ask->stream;
     return request_rc(r) < 0 ? fields_fail(e, "", NULL, "out of memory") : 0;
