@@ -111,20 +111,26 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
     return node_model_usable(m, q->request->epoch, q->request->may_be_old);
 }
 
-/* Whether it is used only when no other can answer. */
-static bool is_last(const struct choose *c, const struct replica_query *q,
-                    const struct node_model *m, const struct choose_view *v)
+/* A model that nobody has asked for yet is loaded by a request; an answer that has begun does not
+ * wait for that. */
+static enum choose_rank rank_of(const struct choose *c, const struct replica_query *q,
+                                const struct node_model *m, const struct choose_view *v)
 {
-    return m->standby || m->waits ||
-           (c->deployed && !q->version &&
-            deployed_is_behind(c->deployed, v->state->desired, m->name, m->sum, q->request->epoch));
+    const bool old =
+        m->waits || (c->deployed && deployed_is_behind(c->deployed, v->state->desired, m->name,
+                                                       m->sum, q->request->epoch));
+    if (old && !q->version)
+        return CHOOSE_BEHIND;
+    if (m->state == REGISTRY_LOADING || (q->version && m->state != REGISTRY_READY))
+        return CHOOSE_LOADING;
+    return m->standby || m->waits ? CHOOSE_STANDBY : CHOOSE_FIRST;
 }
 
 static bool is_better(const struct choose_one *x, const struct choose_one *than)
 {
     if (!than->replica)
         return true;
-    return x->standby == than->standby ? x->price < than->price : than->standby;
+    return x->rank == than->rank ? x->price < than->price : x->rank < than->rank;
 }
 
 static bool holds_more(const struct choose_one *x, const struct choose_one *than,
@@ -176,7 +182,8 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
         c->known = true;
         if (v->held > c->pages[side].held && m->state == REGISTRY_READY)
             c->pages[side] = (struct choose_one){.replica = v->replica, .held = v->held};
-        if (!v->ready || !usable(m, q) || is_avoided(q, v->replica))
+        if (!v->ready || !usable(m, q) || is_avoided(q, v->replica) ||
+            (q->loaded && m->state != REGISTRY_READY))
             continue;
         struct choose_one x = {.replica = v->replica,
                                .price = price(m, v),
@@ -184,18 +191,19 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
                                .load = 1 + busy(m, v),
                                .parallel = (double)m->parallel / node_model_replicas(m),
                                .total_ns = total(m, q->request, v),
-                               .standby = is_last(c, q, m, v),
+                               .rank = rank_of(c, q, m, v),
+                               .loads = m->state != REGISTRY_READY,
                                .expect_ns = expected(m, q->request, v, false),
                                .token_ns = expected(m, q->request, v, true),
                                .sum = m->sum,
                                .probe = v->probe};
         if (side && m->share > c->share)
             c->share = m->share;
-        if (may_probe(c, q, m, v) && !x.standby && x.price > c->idle[side].price)
+        if (may_probe(c, q, m, v) && x.rank == CHOOSE_FIRST && x.price > c->idle[side].price)
             c->idle[side] = x;
         /* the node that a route has chosen was chosen with what it holds in mind */
-        if (v->held > 0 && !x.standby && !q->request->node && m->state == REGISTRY_READY &&
-            holds_more(&x, &c->holder[side], q->request))
+        if (v->held > 0 && x.rank == CHOOSE_FIRST && !q->request->node &&
+            m->state == REGISTRY_READY && holds_more(&x, &c->holder[side], q->request))
             c->holder[side] = x;
         if (q->request->node && strcmp(q->request->node, v->name) == 0)
             x.price *= PREFERRED;
@@ -214,7 +222,7 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
         best = x = &c->holder[side];
     /* not with a prompt that only another node has read, nor when nobody can say how long an answer
      * takes: then the relay would wait for a replica that says nothing */
-    if (best->replica && !best->standby && best->expect_ns > 0 && idle->replica &&
+    if (best->replica && best->rank == CHOOSE_FIRST && best->expect_ns > 0 && idle->replica &&
         idle->price > DOUBTFUL * best->price && idle->held * 2 >= best->held) {
         probe_sent(idle->probe, c->now_ns);
         x = idle;
@@ -225,6 +233,8 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
         *q->expect_ns = best->expect_ns;
     if (q->token_ns)
         *q->token_ns = best->token_ns;
+    if (q->loads)
+        *q->loads = x->loads;
     if (q->holder && x->replica && c->pages[side].replica != x->replica &&
         (c->pages[side].held - x->held) * (double)q->request->input_bytes >= MUCH_BYTES) {
         *q->holder = c->pages[side].replica;

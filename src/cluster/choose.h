@@ -37,13 +37,22 @@ struct choose_view {
     struct probe *probe; /* NULL: it is never probed */
 };
 
+/* The order in which replicas are used: one only if none of those before it can answer. */
+enum choose_rank {
+    CHOOSE_FIRST,
+    CHOOSE_STANDBY,
+    CHOOSE_LOADING, /* it would keep the request waiting, for nobody knows how long */
+    CHOOSE_BEHIND,  /* it does not have the present version */
+};
+
 struct choose_one {
     struct replica *replica; /* NULL: none */
     double price;
     double held;           /* as in choose_view */
     double load, total_ns; /* requests that share the machine; expected time of the answer */
     double parallel;       /* requests that it runs at the same time; 0: not known */
-    bool standby;          /* or behind: used only when no other can answer */
+    enum choose_rank rank;
+    bool loads; /* the model is not loaded */
     uint64_t expect_ns, token_ns;
     const uint8_t *sum;
     struct probe *probe;

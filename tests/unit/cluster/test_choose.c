@@ -128,6 +128,41 @@ static void test_a_model_that_is_loading_may_be_the_default(void **state)
     assert_false(waits());
 }
 
+/* Whoever loads the model is asked when no other can answer: the request would wait.  A model that
+ * nobody has asked for is loaded by a request, if those that have it are busy; but not by one that
+ * continues an answer. */
+static void test_a_node_that_is_ready_comes_before_one_that_loads(void **state)
+{
+    static const uint8_t sum[SHA256_BYTES] = {1};
+    const struct replica_query stream = {.version = sum};
+    bool loads = false;
+    struct replica_query ask = {.loads = &loads};
+    (void)state;
+    reset();
+    site.ready[2] = false;
+    site.models[0].in_flight = 40; /* 41 ms a token, and the other does not know what it needs */
+    site.models[1] =
+        (struct node_model){.name = "m", .kinds = SHOAL_KIND_GENERATE, .state = REGISTRY_LOADING};
+    assert_int_equal(chosen(NOW), 0);
+    site.models[0].standby = true; /* that is what it is for */
+    assert_ptr_equal(choose(NOW, &ask, NULL), &site.replicas[0]);
+    assert_false(loads);
+    site.models[0].waits = true; /* its version is perhaps not the present one */
+    site.request.may_be_old = true;
+    assert_ptr_equal(choose(NOW, &ask, NULL), &site.replicas[1]);
+    assert_true(loads);
+    ask.loaded = true;
+    assert_ptr_equal(choose(NOW, &ask, NULL), &site.replicas[0]);
+    site.models[0].sum = site.models[1].sum = sum;
+    assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[0]); /* it is the right one */
+    site.models[0].standby = site.models[0].waits = false;
+    site.models[1].state = REGISTRY_UNLOADED;
+    assert_int_equal(chosen(NOW), 1);
+    assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[0]);
+    site.ready[0] = false;
+    assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[1]);
+}
+
 static void test_what_a_node_told_is_old(void **state)
 {
     (void)state;
@@ -441,6 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_cheapest),
         cmocka_unit_test(test_a_model_that_is_loading_may_be_the_default),
+        cmocka_unit_test(test_a_node_that_is_ready_comes_before_one_that_loads),
         cmocka_unit_test(test_what_a_node_told_is_old),
         cmocka_unit_test(test_an_idle_node_does_not_get_all_requests_of_a_moment),
         cmocka_unit_test(test_the_time_to_the_next_piece),
