@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cluster/deployed.h"
+#include "engine/decode/page_exchange.h"
 #include "flow/request.h"
 
 #define MAX_EXPECTED_NS 6e10       /* a node may report anything */
@@ -47,6 +48,11 @@ static bool is_avoided(const struct replica_query *q, const struct replica *p)
     return false;
 }
 
+static double prompt_tokens(const struct request *r)
+{
+    return (double)r->input_bytes / REQUEST_TOKEN_BYTES;
+}
+
 /* Requests for each of the node's replicas. */
 static double busy(const struct node_model *m, const struct choose_view *v)
 {
@@ -79,7 +85,7 @@ static double total(const struct node_model *m, const struct request *r,
 {
     const struct request_generate *g = &r->generate;
     double tokens = m->answer_tokens > 0 ? m->answer_tokens : UNKNOWN_ANSWER;
-    double prompt = (double)r->input_bytes / REQUEST_TOKEN_BYTES * (1 - v->held);
+    double prompt = prompt_tokens(r) * (1 - v->held);
     if (r->kind != REQUEST_GENERATE || m->token_ns <= 0 || m->prefill_ns <= 0)
         return 0;
     if (g->max_tokens > 0 && g->max_tokens < tokens)
@@ -92,7 +98,7 @@ static double total(const struct node_model *m, const struct request *r,
 static uint64_t expected(const struct node_model *m, const struct request *r,
                          const struct choose_view *v, bool begun)
 {
-    const double tokens = (double)r->input_bytes / REQUEST_TOKEN_BYTES;
+    const double tokens = prompt_tokens(r);
     double ns = begun ? 0 : m->queue_ns + m->prefill_ns * tokens;
     if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
         r->kind == REQUEST_TOKENS || m->state != REGISTRY_READY)
@@ -152,6 +158,57 @@ static bool stays(const struct choose_one *holder, const struct choose_one *best
     return holder->total_ns <= best->total_ns * times && (even || holder->load <= holder->parallel);
 }
 
+static struct split_node speed_of(const struct node_model *m, const struct choose_view *v)
+{
+    const double times = v->slowness * since_told(m, v);
+    return (struct split_node){m->queue_ns * times, m->prefill_ns * times, m->token_ns * times,
+                               v->held};
+}
+
+/* Whether pages of its prompt are computed and fetched as usual, and there is one prompt. */
+static bool may_split(const struct choose *c, const struct replica_query *q)
+{
+    const struct request *r = q->request;
+    const struct request_generate *g = &r->generate;
+    return q->splits && c->split != SPLIT_NEVER && r->kind == REQUEST_GENERATE && !r->node &&
+           !q->version && q->n_avoid == 0 && g->n == 1 && g->n_prompts == 1 && !g->prompt_only &&
+           !g->prompt_logprobs && !g->fresh_prefix && g->adapter_scale == 0;
+}
+
+/* Other nodes must be able to fetch what it computes. */
+static void note_reader(struct choose *c, const struct choose_one *x, int side,
+                        const struct request *r)
+{
+    struct choose_one *strong = &c->strong[side];
+    const double tokens = prompt_tokens(r);
+    if (!x->replica->address || x->token_bytes <= 0 || x->rank != CHOOSE_FIRST || x->loads)
+        return;
+    c->n_readers[side]++;
+    if (!strong->replica ||
+        split_prompt_ns(&x->speed, tokens) < split_prompt_ns(&strong->speed, tokens))
+        *strong = *x;
+}
+
+/* The replica that begins: x, which was chosen, or the one that computes long prompts best. */
+static const struct choose_one *begin_at(const struct choose *c, const struct replica_query *q,
+                                         const struct choose_one *x, int side)
+{
+    const struct choose_one *strong = &c->strong[side];
+    const uint32_t most = q->request->generate.max_tokens;
+    const bool same = strong->replica == x->replica;
+    if (!may_split(c, q) || c->n_readers[side] < 2 || (same && c->split != SPLIT_ALWAYS))
+        return x;
+    const struct split_case k = {.strong = strong->speed,
+                                 .chosen = x->speed,
+                                 .link = x->link,
+                                 .token_bytes = x->token_bytes,
+                                 .prompt = prompt_tokens(q->request),
+                                 .answer = most > 0 && most < x->answer ? most : x->answer};
+    const enum split_way way = split_way(c->split, &k);
+    *q->splits = way == SPLIT_BOTH;
+    return way == SPLIT_AS_CHOSEN ? x : strong;
+}
+
 /* Only a request that may take its time, is new, and has no reason to go elsewhere. */
 static bool may_probe(const struct choose *c, const struct replica_query *q,
                       const struct node_model *m, const struct choose_view *v)
@@ -193,12 +250,17 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
                                .total_ns = total(m, q->request, v),
                                .rank = rank_of(c, q, m, v),
                                .loads = m->state != REGISTRY_READY,
+                               .speed = speed_of(m, v),
+                               .link = v->state->link,
+                               .token_bytes = (double)m->page_bytes / PAGE_EXCHANGE_TOKENS,
+                               .answer = m->answer_tokens > 0 ? m->answer_tokens : UNKNOWN_ANSWER,
                                .expect_ns = expected(m, q->request, v, false),
                                .token_ns = expected(m, q->request, v, true),
                                .sum = m->sum,
                                .probe = v->probe};
         if (side && m->share > c->share)
             c->share = m->share;
+        note_reader(c, &x, side, q->request);
         if (may_probe(c, q, m, v) && x.rank == CHOOSE_FIRST && x.price > c->idle[side].price)
             c->idle[side] = x;
         /* the node that a route has chosen was chosen with what it holds in mind */
@@ -223,11 +285,15 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
     /* not with a prompt that only another node has read, nor when nobody can say how long an answer
      * takes: then the relay would wait for a replica that says nothing */
     if (best->replica && best->rank == CHOOSE_FIRST && best->expect_ns > 0 && idle->replica &&
-        idle->price > DOUBTFUL * best->price && idle->held * 2 >= best->held) {
+        idle->price > DOUBTFUL * best->price && idle->held * 2 >= best->held &&
+        c->split != SPLIT_ALWAYS) { /* then all of them get requests */
         probe_sent(idle->probe, c->now_ns);
         x = idle;
-    } else if (best->probe) {
-        *best->probe = (struct probe){0}; /* it is as good as any: the next doubt is a new one */
+    } else {
+        if (best->probe)
+            *best->probe =
+                (struct probe){0}; /* it is as good as any: the next doubt is a new one */
+        best = x = begin_at(c, q, best, side);
     }
     if (q->expect_ns)
         *q->expect_ns = best->expect_ns;

@@ -17,6 +17,7 @@
 #ifndef SHOAL_CLUSTER_CHOOSE_H
 #define SHOAL_CLUSTER_CHOOSE_H
 
+#include "cluster/affinity/split_way.h"
 #include "cluster/messages/node_state.h"
 #include "cluster/probe.h"
 #include "cluster/replica.h"
@@ -53,6 +54,8 @@ struct choose_one {
     double parallel;       /* requests that it runs at the same time; 0: not known */
     enum choose_rank rank;
     bool loads; /* the model is not loaded */
+    struct split_node speed;
+    double link, token_bytes, answer; /* as in split_case */
     uint64_t expect_ns, token_ns;
     const uint8_t *sum;
     struct probe *probe;
@@ -66,8 +69,11 @@ struct choose {
     struct choose_one holder[2]; /* the one that has read most of the prompt */
     struct choose_one pages[2];  /* the same, also if it cannot answer now */
     struct choose_one idle[2];   /* the most expensive one whose probe is due */
-    uint32_t share;              /* share of the canary; 0: none */
-    bool known;                  /* somebody has the model */
+    struct choose_one strong[2]; /* the one that computes the prompt soonest, for others, too */
+    uint32_t n_readers[2];       /* replicas that could */
+    enum split_mode split;
+    uint32_t share; /* share of the canary; 0: none */
+    bool known;     /* somebody has the model */
 };
 
 /* Bits of enum shoal_kind that the request needs; 0: any. */

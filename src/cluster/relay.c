@@ -90,6 +90,8 @@ struct relay {
     /* One of two versions during a canary: until it delivers something, the other one may answer.
      */
     bool trial, usual;                /* usual: the new one has failed */
+    bool splits;                      /* after its first token another replica writes the answer */
+    bool handed;                      /* that is what happens now */
     bool stamps;                      /* the request came without an epoch */
     struct replica *tried[MAX_TRIED]; /* the first n_refuted have another version */
     uint32_t n_tried, n_refuted, n_attempts;
@@ -403,6 +405,26 @@ static void compare(struct leg *g, const struct sink_token *e)
     had->n_skipped++;
 }
 
+/* This replica has computed the prompt, and the next one fetches it from there. */
+static void hand_over(struct leg *g)
+{
+    struct relay *y = g->relay;
+    struct replica *p = NULL;
+    const struct replica_query q = {.request = y->request,
+                                    .version = y->sum,
+                                    .avoid = y->tried,
+                                    .n_avoid = y->n_tried,
+                                    .loaded = true};
+    y->splits = false;
+    if (!y->has_sum || y->quiet || g != y->lead || other_of(g)->running ||
+        y->opts.source->ops->find(y->opts.source, &q, &p) != REPLICA_FOUND)
+        return;
+    log_info("cluster", "request %s: node %s has computed the prompt for another node",
+             y->request->id, g->at->name);
+    y->handed = true;
+    drop(g);
+}
+
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct leg *g = leg_of(s);
@@ -439,6 +461,8 @@ static void on_token(struct sink *s, const struct sink_token *e)
         return;
     }
     y->sink->ops->token(y->sink, &mine);
+    if (y->splits && mine.token >= 0)
+        hand_over(g);
 }
 
 static void on_result(struct sink *s, const struct sink_result *e)
@@ -745,6 +769,8 @@ static void begin_span(struct relay *y, struct leg *g)
     trace_number(at->trace, g->span, TRACE_ATTEMPT, y->n_attempts);
     if (g->from_ticket && y->n > 0)
         trace_number(at->trace, g->span, TRACE_GIVEN_TOKENS, y->choices[0].n_tokens);
+    if (y->request->pages_name[0])
+        trace_text(at->trace, g->span, TRACE_PROMPT_NODE, y->request->pages_name);
 }
 
 static void note_tried(struct relay *y, struct replica *p)
@@ -789,6 +815,7 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
                                     .chosen = &chosen,
                                     .expect_ns = expect_ns,
                                     .token_ns = token_ns,
+                                    .splits = y->n_attempts == 0 ? &y->splits : NULL,
                                     .loads = &y->legs[0].loads,
                                     .holder = &holder,
                                     .holder_part = &part};
@@ -797,6 +824,10 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
     enum replica_found found = y->opts.source->ops->find(y->opts.source, &q, out);
     if (chosen)
         memcpy(y->chosen, chosen, sizeof(y->chosen));
+    if (y->handed && *out != y->lead->at) { /* it has just read all of it */
+        holder = y->lead->at;
+        part = 1;
+    }
     const bool told = holder && holder->address && holder->name;
     snprintf(y->request->pages_from, sizeof(y->request->pages_from), "%s",
              told ? holder->address : "");
@@ -894,7 +925,9 @@ static void next_replica(struct relay *y)
     } else if (found != REPLICA_FOUND) {
         wait_for_one(y);
     } else if (make_ticket(y, g)) {
-        n->n_moved += y->n_attempts > 0 && y->started;
+        n->n_moved += y->n_attempts > 0 && y->started && !y->handed;
+        n->n_split += y->handed;
+        y->handed = false;
         n->n_retried += y->n_attempts > 0 && !y->started;
         if (y->n_attempts > 0)
             log_info("cluster", "request %s continues on node %s", y->request->id, p->name);

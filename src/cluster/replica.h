@@ -66,7 +66,10 @@ struct replica_query {
      * unknown. May be NULL. */
     uint64_t *expect_ns;
     uint64_t *token_ns; /* the same, once the first piece has come; NULL: not wanted */
-    bool *loads;        /* set by find: the chosen one has to load the model first; may be NULL */
+    /* Set by find: another replica should write the answer once this one has computed the prompt
+     * (affinity/split_way.h).  NULL: it must not be so. */
+    bool *splits;
+    bool *loads; /* set by find: the chosen one has to load the model first; may be NULL */
     /* Set by find: another replica that has read more of the prompt than the chosen one; unchanged
      * if there is none. May be NULL. */
     const struct replica **holder;
@@ -87,6 +90,7 @@ struct replica_counts {
     _Atomic uint64_t n_requests; /* sent to a replica */
     _Atomic uint64_t n_moved;    /* streams that continued on another replica */
     _Atomic uint64_t n_retried;  /* requests that were retried on another replica */
+    _Atomic uint64_t n_split;    /* streams whose prompt one replica computed for another */
     _Atomic uint64_t n_lost;     /* streams that failed after they had begun */
     _Atomic uint64_t
         n_hedged; /* requests that were also sent to a second replica because of a deadline */

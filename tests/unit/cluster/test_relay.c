@@ -255,6 +255,7 @@ static struct replica_source source;
 static struct replica_counts counts;
 static uint64_t expected_ns;
 static uint32_t n_hidden; /* so often there is no second replica */
+static bool split;        /* the first replica only computes the prompt */
 static bool all_wait;     /* no replica knows its version to be the present one */
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
                                struct replica **out)
@@ -280,6 +281,8 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         *out = &replicas[i].replica;
         if (q->loads)
             *q->loads = replicas[i].loads;
+        if (q->splits)
+            *q->splits = split;
         if (!avoided && !(q->loaded && replicas[i].loads))
             return REPLICA_FOUND;
     }
@@ -643,6 +646,36 @@ static void test_another_version_is_found_by_its_tokens(void **state)
     assert_true(replicas[0].n_runs > 1);     /* the first one may come back */
 }
 
+/* The first replica computes the prompt and writes a token, the second one the others: no failure,
+ * and not even a move. */
+static void test_one_reads_and_another_writes(void **state)
+{
+    (void)state;
+    split = true;
+    set_replicas(2, WORKS, 0, WORKS);
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(replicas[0].n_runs, 1);
+    assert_int_equal(replicas[1].n_runs, 1);
+    assert_true(replicas[1].resumed);
+    assert_int_equal(counts.n_split, 1);
+    assert_int_equal(counts.n_moved + counts.n_retried + counts.n_lost, 0);
+    set_replicas(2, WORKS, 0, BREAKS); /* the second one is lost: back to the first */
+    replicas[1].after = 4;
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(replicas[0].n_runs, 2);
+    assert_int_equal(counts.n_split, 1);
+    assert_int_equal(counts.n_moved, 1);
+    set_replicas(1, WORKS, 0, WORKS); /* there is no second one by now */
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(replicas[0].n_runs, 1);
+    set_replicas(2, WORKS, 0, WORKS); /* it is not known who could go on */
+    replicas[0].hides = true;
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(replicas[1].n_runs, 0);
+    assert_int_equal(counts.n_split, 0);
+    split = false;
+}
+
 static void test_a_canary_that_fails_costs_nothing(void **state)
 {
     static const uint8_t new_sum[SHA256_BYTES] = {0xca};
@@ -958,6 +991,7 @@ int main(void)
         cmocka_unit_test(test_another_version_does_not_continue),
         cmocka_unit_test(test_an_unknown_version_is_proved_by_its_tokens),
         cmocka_unit_test(test_another_version_is_found_by_its_tokens),
+        cmocka_unit_test(test_one_reads_and_another_writes),
         cmocka_unit_test(test_a_canary_that_fails_costs_nothing),
         cmocka_unit_test(test_replicas_that_are_silent_for_ever),
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
