@@ -1056,7 +1056,6 @@ static void leave_loading(struct relay *y, uint64_t now)
         return;
     log_info("cluster", "request %s waits while node %s loads its model: node %s has it",
              y->request->id, y->lead->at->name, p->name);
-    patience_failed(&y->patience, PATIENCE_MOVED, 0);
     drop(y->lead);
 }
 

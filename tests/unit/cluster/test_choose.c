@@ -162,6 +162,10 @@ static void test_a_node_that_is_ready_comes_before_one_that_loads(void **state)
     assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[0]);
     site.ready[0] = false;
     assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[1]);
+    site.ready[0] = true;
+    site.models[1].state = REGISTRY_READY; /* idle, but it has not heard the present state */
+    site.models[1].waits = true;
+    assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[0]);
 }
 
 /* Node a reads ten times as fast, but has so many streams that b is chosen. */
@@ -198,6 +202,13 @@ static void test_long_prompts_begin_on_the_strong_node(void **state)
     assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[0]);
     assert_false(splits);
     site.models[0].token_ns = 7e7;
+    site.request.generate.max_tokens = 4; /* not worth a second node */
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[0]);
+    assert_false(splits);
+    site.request.generate.max_tokens = 0;
+    site.models[0].state = REGISTRY_UNLOADED;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    site.models[0].state = REGISTRY_READY;
     site.replicas[0].address = NULL; /* nobody could fetch from it */
     assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
     site.replicas[0].address = "somewhere";

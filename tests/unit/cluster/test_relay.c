@@ -51,6 +51,7 @@ struct fragile {
     bool hides;     /* it does not say its version, */
     bool hashed;    /* except later */
     bool differs;   /* it writes other tokens than the version that began */
+    bool shortens;  /* it writes fewer */
     bool resumed;   /* its last request came with the client's tokens */
     uint32_t n_runs, n_blamed;
 };
@@ -116,6 +117,8 @@ static void on_token(struct sink *s, const struct sink_token *e)
         return;
     if (b->at->way == LIES && b->n_events++ == b->at->after)
         lie.choice = 1000000;
+    if (b->at->shortens && b->n_tokens++ >= 3)
+        return;
     if (b->at->differs && b->n_tokens++ == 3)
         lie.token ^= 1;
     b->outer->ops->token(b->outer, &lie);
@@ -618,6 +621,10 @@ static void test_an_unknown_version_is_proved_by_its_tokens(void **state)
     replicas[0].hides = true;
     assert_whole(relay(story(), LONG_MS));
     assert_true(counts.n_won > 0);
+    set_replicas(2, STALLS, 12, WORKS); /* hashed before the second one is asked */
+    replicas[0].hides = replicas[0].hashed = true;
+    assert_whole(relay(story(), LONG_MS));
+    assert_true(replicas[1].resumed);
     set_replicas(2, BREAKS, 12, WORKS); /* it has been hashed before the node is lost */
     replicas[0].hides = replicas[0].hashed = true;
     assert_whole(relay(story(), LONG_MS));
@@ -634,6 +641,9 @@ static void test_another_version_is_found_by_its_tokens(void **state)
         assert_int_equal(replicas[1].n_runs, 1);
         assert_int_equal(replicas[1].n_blamed, 0); /* it has its own version, that is all */
     }
+    set_replicas(3, BREAKS, 12, WORKS);
+    replicas[0].hides = replicas[1].shortens = true;
+    assert_whole(relay(story(), LONG_MS));
     set_replicas(2, BREAKS, 12, WORKS);
     replicas[0].hides = replicas[1].differs = true;
     const struct recorder *r = relay(story(), 200);
@@ -659,6 +669,11 @@ static void test_one_reads_and_another_writes(void **state)
     assert_true(replicas[1].resumed);
     assert_int_equal(counts.n_split, 1);
     assert_int_equal(counts.n_moved + counts.n_retried + counts.n_lost, 0);
+    struct request *q = story(); /* the prompt itself is no token of the answer */
+    q->generate.echo = true;
+    set_replicas(2, WORKS, 0, WORKS);
+    assert_int_equal(relay(q, LONG_MS)->n_fails, 0);
+    assert_true(replicas[1].resumed);
     set_replicas(2, WORKS, 0, BREAKS); /* the second one is lost: back to the first */
     replicas[1].after = 4;
     assert_whole(relay(story(), LONG_MS));
@@ -800,6 +815,23 @@ static void test_a_node_that_loads_is_left_for_one_that_is_ready(void **state)
         assert_whole(r);
         assert_int_equal(replicas[0].n_runs, 2);
     }
+}
+
+/* It has loaded the model by now, but not begun yet. */
+static void test_a_node_that_has_loaded_is_not_left_for_itself(void **state)
+{
+    (void)state;
+    set_replicas(1, STALLS, 0, WORKS);
+    replicas[0].loads = true;
+    struct recorder *r = fresh();
+    const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS, .stall_ms = 1};
+    relay_run(&o, &site.requests, story(), &r->sink);
+    replicas[0].loads = false;
+    for (const uint64_t until = clock_ns() + 300000000u; clock_ns() < until;)
+        loop_turn(site.loop, 10);
+    assert_int_equal(replicas[0].n_runs, 1);
+    flow_cancel(&r->sink);
+    turn_until_closed(r);
 }
 
 static void test_a_lost_replica_is_waited_for(void **state)
@@ -998,6 +1030,7 @@ int main(void)
         cmocka_unit_test(test_what_a_replica_refuses),
         cmocka_unit_test(test_a_model_that_loads_is_waited_for),
         cmocka_unit_test(test_a_node_that_loads_is_left_for_one_that_is_ready),
+        cmocka_unit_test(test_a_node_that_has_loaded_is_not_left_for_itself),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),
         cmocka_unit_test(test_any_version_may_answer_at_last),
         cmocka_unit_test(test_a_request_that_ends_its_replicas),
