@@ -195,8 +195,9 @@ static const struct choose_one *begin_at(const struct choose *c, const struct re
 {
     const struct choose_one *strong = &c->strong[side];
     const uint32_t most = q->request->generate.max_tokens;
-    const bool same = strong->replica == x->replica;
-    if (!may_split(c, q) || c->n_readers[side] < 2 || (same && c->split != SPLIT_ALWAYS))
+    /* a conversation that stays was weighed against the others with wider limits */
+    const bool stays_there = strong->replica == x->replica || x == &c->holder[side];
+    if (!may_split(c, q) || c->n_readers[side] < 2 || (stays_there && c->split != SPLIT_ALWAYS))
         return x;
     const struct split_case k = {.strong = strong->speed,
                                  .chosen = x->speed,

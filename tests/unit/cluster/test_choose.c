@@ -202,6 +202,10 @@ static void test_long_prompts_begin_on_the_strong_node(void **state)
     assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[0]);
     assert_false(splits);
     site.models[0].token_ns = 7e7;
+    site.held[1] = 0.6; /* a conversation stays, though the other would still be faster */
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    assert_false(splits);
+    site.held[1] = 0;
     site.request.generate.max_tokens = 4; /* not worth a second node */
     assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[0]);
     assert_false(splits);
