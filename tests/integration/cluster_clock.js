@@ -3,7 +3,6 @@
 // what waits when the clock is set back would go on to wait by as much.  The member connects anew, and ends when it is told to.
 // Usage: cluster_clock.js SHOAL
 'use strict';
-const { spawn } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -21,7 +20,6 @@ function set_clock(ms) {
 }
 
 let nats = null;
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 (async () => {
     if (!fs.existsSync(library)) { // a build with a sanitizer has none
@@ -29,7 +27,7 @@ process.on('exit', () => nats?.kill('SIGKILL'));
         process.exit(77);
     }
     const port = await t.free_port(), url = `nats://127.0.0.1:${port}`;
-    nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(t.tmp, 'nats')], { stdio: 'ignore' });
+    nats = new c.Nats(['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(t.tmp, 'nats')]);
     fs.writeFileSync(faults, Buffer.alloc(24));
     const node = new c.Member(shoal, 'node', 'node1', ['--no-models', '--insecure', '--join', url, '--listen', '127.0.0.1:0']);
     node.env = { LD_PRELOAD: library, SHOAL_CHAOS_FAULTS: faults };

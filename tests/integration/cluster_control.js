@@ -4,7 +4,7 @@
 // drained under load without a failed request; a model without requests has no replica, and a request brings one back.
 // Usage: cluster_control.js SHOAL
 'use strict';
-const { execFile, execFileSync, spawn } = require('child_process');
+const { execFile, execFileSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -16,7 +16,6 @@ const certs = (name) => path.join(dir, 'ca', 'members', name);
 const body = { model: 'reply', prompt: 'ask: what is the weather', max_tokens: 60, ignore_eos: true, temperature: 0 };
 
 let url, nats;
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 // shoal cluster ARGS as administrator: its exit code, JSON (the last line) and messages.
 function cluster(...args) {
@@ -79,7 +78,7 @@ function load(gw, n, want) {
     for (const name of ['node1', 'node2', 'node3'])
         run('ca', 'issue', name, '--role', 'node,controller', '--host', '127.0.0.1');
     run('ca', 'issue', 'gw', '--role', 'gateway');
-    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+    nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1'));
     const nodes = {};
     for (const name of ['node1', 'node2', 'node3'])
         nodes[name] = await node(name);

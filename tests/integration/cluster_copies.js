@@ -4,7 +4,7 @@
 // them; when another node comes, the copies give way to it, and no request fails.
 // Usage: cluster_copies.js SHOAL
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFileSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -16,7 +16,6 @@ const certs = (name) => path.join(dir, 'ca', 'members', name);
 const body = { model: 'reply', prompt: 'ask: what is the weather', max_tokens: 120, ignore_eos: true, temperature: 0 };
 
 let url, nats;
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 const cluster = (...args) => JSON.parse(execFileSync(shoal, ['cluster', ...args, '--json', '--cluster', 'home', '--certs',
     certs('admin'), '--nats', url, '--timeout', '60'], { cwd: dir, stdio: ['ignore', 'pipe', 'inherit'] }).toString()
@@ -46,7 +45,7 @@ const workers = (m) => fs.readdirSync('/proc').filter((pid) => {
     for (const name of ['node1', 'node2'])
         run('ca', 'issue', name, '--role', 'node,controller', '--host', '127.0.0.1');
     run('ca', 'issue', 'gw', '--role', 'gateway');
-    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+    nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1'));
     const one = await node('node1', 'process');
     const file = path.join(dir, 'gw.yaml');
     fs.writeFileSync(file, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('gw')}, nats: ['${url}'], shoal: home, wait: 60s}\n`);

@@ -3,7 +3,7 @@
 // gateway, answered when the link is back.
 // Usage: cluster_deferred_nats.js SHOAL
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFileSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -16,12 +16,9 @@ const N = 5; // deferred requests
 const body = (i) => ({ model: 'anomaly', input: [1, 2, 3 + i] });
 
 let nats = null;
-process.on('exit', () => nats?.kill('SIGKILL'));
-const start_nats = () => { nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' }); };
+const start_nats = () => { nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1')); };
 async function stop_nats() {
-    const over = new Promise((done) => nats.on('exit', done));
-    nats.kill('SIGKILL');
-    await over;
+    await nats.kill();
 }
 
 async function call(gw, method, where, json, headers = {}) {

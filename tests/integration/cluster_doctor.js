@@ -3,7 +3,7 @@
 // hot, beside one that is well; a model with fewer replicas than wanted; then a node that is gone, and NATS too.
 // Usage: cluster_doctor.js SHOAL
 'use strict';
-const { execFile, execFileSync, spawn } = require('child_process');
+const { execFile, execFileSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -16,7 +16,6 @@ const certs = (name) => path.join(dir, 'ca', 'members', name);
 const of_the_machine = /nothing keeps its clock|disk is almost full|memory is almost full|the way to it and back/;
 
 let url, nats, gw;
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 function doctor(...args) {
     return new Promise((done) => execFile(shoal, ['cluster', 'doctor', '--server', gw.url, ...args], (error, out, err) =>
@@ -59,7 +58,7 @@ const node = (name, env) => member('node', name,
     run('ca', 'issue', 'well', '--role', 'node,controller', '--host', '127.0.0.1');
     run('ca', 'issue', 'ill', '--role', 'node', '--host', '127.0.0.1', '--days', '4');
     run('ca', 'issue', 'gw', '--role', 'gateway');
-    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+    nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1'));
     // the same library that `faketime` would load: the node stays our child
     const preload = String(execFileSync('faketime', ['-f', '+1h', 'sh', '-c', 'echo $LD_PRELOAD'])).trim();
     const late = { LD_PRELOAD: preload, FAKETIME: '+1h', FAKETIME_DONT_FAKE_MONOTONIC: '1' };
@@ -86,7 +85,7 @@ const node = (name, env) => member('node', name,
 
     // a node and NATS are gone
     await ill.end('SIGKILL');
-    nats.kill('SIGKILL');
+    nats.kill();
     await t.until(async () => (f = await findings()).has('ill', 'error', /^it is not heard: /) &&
         f.has('', 'error', /^NATS cannot be reached/), 'the lost node, and NATS');
     t.check(!f.has('ill', 'error', /clock/), `of a lost node nothing old: ${show(f)}`);

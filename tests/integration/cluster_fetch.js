@@ -160,12 +160,11 @@ async function from_url() {
 }
 
 let nats = null;
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 async function in_a_shoal() {
     const port = await t.free_port(), url = `tls://127.0.0.1:${port}`;
     run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await t.free_port()));
-    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+    nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1'));
     const more = `, nats: ['${url}'], shoal: home, fetch_ca: ${path.join(certs('web'), 'ca.pem')}`;
     const nodes = [await node('node1', { story: model }, more), await node('node2', {}, more)];
     const deploy = async (...args) => { // not spawnSync: the web server is in this process

@@ -4,7 +4,7 @@
 // node that joins later is used.
 // Usage: cluster_nats.js SHOAL
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFileSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -16,14 +16,12 @@ const certs = (name) => path.join(dir, 'ca', 'members', name);
 const body = { model: 'reply', prompt: 'ask: what is the weather', max_tokens: 100, ignore_eos: true, temperature: 0 };
 
 let nats = null;
-process.on('exit', () => nats?.kill('SIGKILL'));
 function start_nats() {
-    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+    nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1'));
 }
 
 async function stop_nats() {
-    nats.kill('SIGKILL');
-    await new Promise((done) => nats.on('exit', done));
+    await nats.kill();
 }
 
 async function node(name, url) {

@@ -4,7 +4,7 @@
 // key is refused there too. While NATS is down, each gateway works alone.
 // Usage: cluster_once.js SHOAL
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFileSync } = require('child_process');
 const fs = require('fs');
 const http = require('http');
 const net = require('net');
@@ -28,7 +28,6 @@ const free_port = () => new Promise((done) => {
 });
 
 let nats = null;
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 function gateway(name, url) {
     const file = path.join(dir, `${name}.yaml`);
@@ -57,7 +56,7 @@ function post(gw, where, what, key) {
     run('ca', 'issue', 'node1', '--role', 'node', '--host', '127.0.0.1');
     for (const name of ['gw1', 'gw2'])
         run('ca', 'issue', name, '--role', 'gateway');
-    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+    nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1'));
     await new c.Member(shoal, 'node', 'node1', ['--listen', '127.0.0.1:0', '--certs', certs('node1'), '--join', url, '--shoal',
         'home', '-m', `reply=${path.join(t.root, 'models/reply.gguf')}`, '-m', `intent=${path.join(t.root, 'models/encoder')}`]).start();
     const gateways = await Promise.all(['gw1', 'gw2'].map((name) => gateway(name, url)));
@@ -107,7 +106,7 @@ function post(gw, where, what, key) {
     await t.until(async () => (await post(gw2, '/v1/completions', story(), 'key-5')).status === 200, 'the key is free again');
 
     // NATS down: each gateway alone
-    nats.kill('SIGKILL');
+    nats.kill();
     for (const gw of gateways)
         await t.until(async () => await t.metric(gw, 'shoal_nats_up') === 0, `${gw.name}: NATS is away`);
     const alone = await post(gw1, '/v1/completions', story(), 'key-6');

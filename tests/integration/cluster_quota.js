@@ -3,7 +3,7 @@
 // they never exceed the limit, whichever the client asks. While NATS is down they use up the slices that they hold.
 // Usage: cluster_quota.js SHOAL
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFileSync } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
@@ -16,9 +16,8 @@ const certs = (name) => path.join(dir, 'ca', 'members', name);
 const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
 
 let nats = null, n = 0;
-process.on('exit', () => nats?.kill('SIGKILL'));
 function start_nats() {
-    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+    nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1'));
 }
 
 function gateway(name, url) {
@@ -81,7 +80,7 @@ async function use_up(gateways, key) {
 
     // NATS down: each goes on with its slice and gets no other
     await ask(gateways[0], 'away');
-    nats.kill('SIGKILL');
+    nats.kill();
     await t.until(async () => await t.metric(gateways[0], 'shoal_nats_up') === 0, 'NATS is away');
     let used = 0, got;
     do {

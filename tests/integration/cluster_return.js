@@ -3,7 +3,7 @@
 // started again from what it has on disk. Alone, without NATS, it does, and says so.
 // Usage: cluster_return.js SHOAL
 'use strict';
-const { execFile, spawn } = require('child_process');
+const { execFile } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -18,7 +18,6 @@ const files = ['llama-gqa.gguf', 'qwen3.gguf'].map((name) => {
 });
 
 let nats = null, url = '';
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 const node = (name) => new c.Member(shoal, 'node', name, ['--no-models', '--model-dir', models, '--insecure', '--join', url,
     '--listen', '127.0.0.1:0', '--listen', `unix:${path.join(dir, `${name}.sock`)}`]);
@@ -41,7 +40,7 @@ async function ask(gw) { // another prompt each time: nodes keep answers
     const port = await t.free_port();
     url = `nats://127.0.0.1:${port}`;
     const start_nats = () => {
-        nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'nats')], { stdio: 'ignore' });
+        nats = new c.Nats(['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'nats')]);
     };
     start_nats();
     const nodes = await Promise.all(['node1', 'node2', 'node3'].map((name) => node(name).start()));
@@ -90,7 +89,7 @@ async function ask(gw) { // another prompt each time: nodes keep answers
     }
 
     // without NATS a node that starts serves what it knows, and says so
-    nats.kill('SIGKILL');
+    nats.kill();
     await nodes[0].end('SIGKILL');
     await nodes[0].start();
     await t.until(() => /isolated/.test(nodes[0].log), 'it says that it is alone');

@@ -5,7 +5,7 @@
 // match neither.
 // Usage: cluster_rollout.js SHOAL
 'use strict';
-const { execFile, spawn } = require('child_process');
+const { execFile } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const http = require('http');
@@ -30,7 +30,6 @@ const cut = put('cut.gguf', new_bytes.subarray(0, new_bytes.length / 2));
 
 // ---- the shoal ----
 let nats = null, url = '';
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 const node = (name) => new c.Member(shoal, 'node', name, ['--no-models', '--model-dir', models, '--insecure', '--join', url,
     '--listen', '127.0.0.1:0', '--listen', `unix:${path.join(dir, `${name}.sock`)}`]);
@@ -171,7 +170,7 @@ async function check_now(gateways, version, what) {
 (async () => {
     const port = await t.free_port();
     url = `nats://127.0.0.1:${port}`;
-    nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'js')], { stdio: 'ignore' });
+    nats = new c.Nats(['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'js')]);
     const nodes = await Promise.all(['node1', 'node2', 'node3'].map((name) => node(name).start()));
     const config = path.join(dir, 'gw1.yaml'), gate = await open_gate();
     fs.writeFileSync(config, `flows_allow: {hosts: ["${gate.host}"]}

@@ -2,7 +2,7 @@
 // A damaged model in a node's store is found by the scrub, or when it is loaded, and replaced by a copy of another node.
 // Usage: cluster_scrub.js SHOAL
 'use strict';
-const { execFile, spawn } = require('child_process');
+const { execFile } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
@@ -17,7 +17,6 @@ const sum_of = (name) => crypto.createHash('sha256').update(fs.readFileSync(name
 const sum = sum_of(file), size = fs.statSync(file).size;
 
 let nats = null, url = '';
-process.on('exit', () => nats?.kill('SIGKILL'));
 const store = path.join(dir, 'store');
 const kept = () => path.join(store, 'models', sum, 'files', fs.readdirSync(path.join(store, 'models', sum, 'files'))[0]);
 const is_whole = () => {
@@ -53,7 +52,7 @@ function damage() {
 (async () => {
     const port = await t.free_port();
     url = `nats://127.0.0.1:${port}`;
-    nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'nats')], { stdio: 'ignore' });
+    nats = new c.Nats(['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'nats')]);
     const one = await node('node1', `store: ${path.join(dir, 'store1')}}\nmodel_dirs: [${models}]`);
     const two = await node('node2', `store: ${store}, scrub: 2s}`);
     const gw = await new c.Member(shoal, 'gateway', 'gw', ['--insecure', '--join', url, '--listen', '127.0.0.1:0']).start();

@@ -65,6 +65,40 @@ class Member {
     }
 }
 
+// A NATS server.  It is started again when it ends without having been told to, as an init system would: a server that
+// ends by itself is not what these tests look at.  What it printed is shown when the test fails.
+const RESTARTS = 5;
+class Nats {
+    constructor(args, cwd = t.tmp) {
+        Object.assign(this, { args, cwd, log: '', n_ended: 0 });
+        process.on('exit', () => this.child.kill('SIGKILL'));
+        t.watch(this);
+        this.start();
+    }
+
+    start() {
+        const child = spawn('nats-server', this.args, { cwd: this.cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+        for (const out of [child.stdout, child.stderr])
+            out.on('data', (d) => { this.log = (this.log + d).slice(-20000); });
+        this.child = child;
+        this.told = false;
+        this.ended = new Promise((done) => child.on('exit', done));
+        this.ended.then(() => {
+            if (this.told || this.n_ended++ >= RESTARTS)
+                return;
+            console.log(`NATS ended by itself (${child.exitCode ?? child.signalCode}): ${this.log.slice(-3000)}`);
+            this.start();
+        });
+    }
+
+    // kill -9; resolves when it has ended.
+    kill() {
+        this.told = true;
+        this.child.kill('SIGKILL');
+        return this.ended;
+    }
+}
+
 // Nodes on unix sockets and a gateway in front of them.  models: NAME=PATH of every node.
 async function open(shoal, { nodes = 3, models = [], node_args = [], gateway_args = [] } = {}) {
     const site = { nodes: [], shoal };
@@ -146,4 +180,4 @@ function stream(url, body, on_chunk = () => {}) {
     }), { toString: () => `the end of a stream after ${said.n} chunks: ${url} ${JSON.stringify(body)}` });
 }
 
-module.exports = { Member, open, gateway, all_ready, close, stream };
+module.exports = { Nats, Member, open, gateway, all_ready, close, stream };

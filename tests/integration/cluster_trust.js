@@ -36,7 +36,6 @@ const stored = (name, hash) => path.join(at(`${name}.store`), 'models', hash);
 const ends = async (nodes) => { for (const n of nodes) t.same((await n.end('SIGTERM')).code, 0, `${n.name} ends`); };
 
 let nats = null;
-process.on('exit', () => nats?.kill('SIGKILL'));
 
 async function in_a_shoal() {
     // a server that has one more model, with its signature beside it
@@ -53,7 +52,7 @@ async function in_a_shoal() {
 
     const port = await t.free_port(), url = `tls://127.0.0.1:${port}`;
     run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await t.free_port()));
-    nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
+    nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1'));
     const more = `, nats: ['${url}'], shoal: home`;
     const has = (...names) => `models: [${names.map((n) => `{name: ${n}, path: ${at(`${n}.gguf`)}}`).join(', ')}]\n`;
     const nodes = [await node('open', more, has('good', 'bare')), await node('strict', more, trust()),

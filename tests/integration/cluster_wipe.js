@@ -3,7 +3,7 @@
 // administrator does in the gap changes the state that the members know, not an empty one.
 // Usage: cluster_wipe.js SHOAL
 'use strict';
-const { execFile, execFileSync, spawn } = require('child_process');
+const { execFile, execFileSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
@@ -15,13 +15,11 @@ const certs = (name) => path.join(dir, 'ca', 'members', name);
 const body = { model: 'reply', prompt: 'ask: what is the weather', max_tokens: 60, ignore_eos: true, temperature: 0 };
 
 let url, nats;
-process.on('exit', () => nats?.kill('SIGKILL'));
-const start_nats = () => { nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' }); };
+const start_nats = () => { nats = new c.Nats(['-c', 'nats.conf'], certs('nats-1')); };
 
 // kill -9, an empty folder, and a start.
 async function wipe() {
-    nats.kill('SIGKILL');
-    await new Promise((done) => nats.on('exit', done));
+    await nats.kill();
     const conf = fs.readFileSync(path.join(certs('nats-1'), 'nats.conf'), 'utf8');
     const store = path.resolve(certs('nats-1'), conf.match(/store_dir: *"?([^"\s]+)/)[1]);
     t.check(fs.existsSync(store), `the data of NATS are in ${store}`);
