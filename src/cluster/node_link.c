@@ -437,6 +437,7 @@ static void say_lost(struct node_link *k, const char *why)
     if (!k->lost || !k->error[0])
         log_warn("cluster", "node %s is lost: %s", k->name, why);
     k->lost = k->settled = true;
+    silence_lost(&k->silence);
     snprintf(k->error, sizeof(k->error), "%s", why);
 }
 
@@ -491,10 +492,7 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     }
     k->current ^= 1;
     k->state = s;
-    if (k->has_state && !k->lost)
-        silence_heard(&k->silence, clock_ns());
-    else
-        silence_begin(&k->silence, clock_ns());
+    silence_heard(&k->silence, clock_ns());
     if (s.health.clock_ms > 0)
         clock_offset_add(&k->clock, s.health.clock_ms, clock_unix_ms());
     k->told_calls = k->n_calls;
