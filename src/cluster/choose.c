@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cluster/deployed.h"
+#include "engine/decode/page_exchange.h"
 #include "flow/request.h"
 
 #define MAX_EXPECTED_NS 6e10       /* a node may report anything */
@@ -47,6 +48,11 @@ static bool is_avoided(const struct replica_query *q, const struct replica *p)
     return false;
 }
 
+static double prompt_tokens(const struct request *r)
+{
+    return (double)r->input_bytes / REQUEST_TOKEN_BYTES;
+}
+
 /* Requests for each of the node's replicas. */
 static double busy(const struct node_model *m, const struct choose_view *v)
 {
@@ -79,7 +85,7 @@ static double total(const struct node_model *m, const struct request *r,
 {
     const struct request_generate *g = &r->generate;
     double tokens = m->answer_tokens > 0 ? m->answer_tokens : UNKNOWN_ANSWER;
-    double prompt = (double)r->input_bytes / REQUEST_TOKEN_BYTES * (1 - v->held);
+    double prompt = prompt_tokens(r) * (1 - v->held);
     if (r->kind != REQUEST_GENERATE || m->token_ns <= 0 || m->prefill_ns <= 0)
         return 0;
     if (g->max_tokens > 0 && g->max_tokens < tokens)
@@ -92,7 +98,7 @@ static double total(const struct node_model *m, const struct request *r,
 static uint64_t expected(const struct node_model *m, const struct request *r,
                          const struct choose_view *v, bool begun)
 {
-    const double tokens = (double)r->input_bytes / REQUEST_TOKEN_BYTES;
+    const double tokens = prompt_tokens(r);
     double ns = begun ? 0 : m->queue_ns + m->prefill_ns * tokens;
     if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
         r->kind == REQUEST_TOKENS || m->state != REGISTRY_READY)
@@ -111,20 +117,26 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
     return node_model_usable(m, q->request->epoch, q->request->may_be_old);
 }
 
-/* Whether it is used only when no other can answer. */
-static bool is_last(const struct choose *c, const struct replica_query *q,
-                    const struct node_model *m, const struct choose_view *v)
+/* A model that nobody has asked for yet is loaded by a request; an answer that has begun does not
+ * wait for that. */
+static enum choose_rank rank_of(const struct choose *c, const struct replica_query *q,
+                                const struct node_model *m, const struct choose_view *v)
 {
-    return m->standby || m->waits ||
-           (c->deployed && !q->version &&
-            deployed_is_behind(c->deployed, v->state->desired, m->name, m->sum, q->request->epoch));
+    const bool old =
+        m->waits || (c->deployed && deployed_is_behind(c->deployed, v->state->desired, m->name,
+                                                       m->sum, q->request->epoch));
+    if (old && !q->version)
+        return CHOOSE_BEHIND;
+    if (m->state == REGISTRY_LOADING || (q->version && m->state != REGISTRY_READY))
+        return CHOOSE_LOADING;
+    return m->standby || m->waits ? CHOOSE_STANDBY : CHOOSE_FIRST;
 }
 
 static bool is_better(const struct choose_one *x, const struct choose_one *than)
 {
     if (!than->replica)
         return true;
-    return x->standby == than->standby ? x->price < than->price : than->standby;
+    return x->rank == than->rank ? x->price < than->price : x->rank < than->rank;
 }
 
 static bool holds_more(const struct choose_one *x, const struct choose_one *than,
@@ -144,6 +156,58 @@ static bool stays(const struct choose_one *holder, const struct choose_one *best
     if (!holder->replica || best->total_ns <= 0 || holder->total_ns <= 0)
         return holder->replica && even;
     return holder->total_ns <= best->total_ns * times && (even || holder->load <= holder->parallel);
+}
+
+static struct split_node speed_of(const struct node_model *m, const struct choose_view *v)
+{
+    const double times = v->slowness * since_told(m, v);
+    return (struct split_node){m->queue_ns * times, m->prefill_ns * times, m->token_ns * times,
+                               v->held};
+}
+
+/* Whether pages of its prompt are computed and fetched as usual, and there is one prompt. */
+static bool may_split(const struct choose *c, const struct replica_query *q)
+{
+    const struct request *r = q->request;
+    const struct request_generate *g = &r->generate;
+    return q->splits && c->split != SPLIT_NEVER && r->kind == REQUEST_GENERATE && !r->node &&
+           !q->version && q->n_avoid == 0 && g->n == 1 && g->n_prompts == 1 && !g->prompt_only &&
+           !g->prompt_logprobs && !g->fresh_prefix && g->adapter_scale == 0;
+}
+
+/* Other nodes must be able to fetch what it computes. */
+static void note_reader(struct choose *c, const struct choose_one *x, int side,
+                        const struct request *r)
+{
+    struct choose_one *strong = &c->strong[side];
+    const double tokens = prompt_tokens(r);
+    if (!x->replica->address || x->token_bytes <= 0 || x->rank != CHOOSE_FIRST || x->loads)
+        return;
+    c->n_readers[side]++;
+    if (!strong->replica ||
+        split_prompt_ns(&x->speed, tokens) < split_prompt_ns(&strong->speed, tokens))
+        *strong = *x;
+}
+
+/* The replica that begins: x, which was chosen, or the one that computes long prompts best. */
+static const struct choose_one *begin_at(const struct choose *c, const struct replica_query *q,
+                                         const struct choose_one *x, int side)
+{
+    const struct choose_one *strong = &c->strong[side];
+    const uint32_t most = q->request->generate.max_tokens;
+    /* a conversation that stays was weighed against the others with wider limits */
+    const bool stays_there = strong->replica == x->replica || x == &c->holder[side];
+    if (!may_split(c, q) || c->n_readers[side] < 2 || (stays_there && c->split != SPLIT_ALWAYS))
+        return x;
+    const struct split_case k = {.strong = strong->speed,
+                                 .chosen = x->speed,
+                                 .link = x->link,
+                                 .token_bytes = x->token_bytes,
+                                 .prompt = prompt_tokens(q->request),
+                                 .answer = most > 0 && most < x->answer ? most : x->answer};
+    const enum split_way way = split_way(c->split, &k);
+    *q->splits = way == SPLIT_BOTH;
+    return way == SPLIT_AS_CHOSEN ? x : strong;
 }
 
 /* Only a request that may take its time, is new, and has no reason to go elsewhere. */
@@ -176,7 +240,8 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
         c->known = true;
         if (v->held > c->pages[side].held && m->state == REGISTRY_READY)
             c->pages[side] = (struct choose_one){.replica = v->replica, .held = v->held};
-        if (!v->ready || !usable(m, q) || is_avoided(q, v->replica))
+        if (!v->ready || !usable(m, q) || is_avoided(q, v->replica) ||
+            (q->loaded && m->state != REGISTRY_READY))
             continue;
         struct choose_one x = {.replica = v->replica,
                                .price = price(m, v),
@@ -184,18 +249,24 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
                                .load = 1 + busy(m, v),
                                .parallel = (double)m->parallel / node_model_replicas(m),
                                .total_ns = total(m, q->request, v),
-                               .standby = is_last(c, q, m, v),
+                               .rank = rank_of(c, q, m, v),
+                               .loads = m->state != REGISTRY_READY,
+                               .speed = speed_of(m, v),
+                               .link = v->state->link,
+                               .token_bytes = (double)m->page_bytes / PAGE_EXCHANGE_TOKENS,
+                               .answer = m->answer_tokens > 0 ? m->answer_tokens : UNKNOWN_ANSWER,
                                .expect_ns = expected(m, q->request, v, false),
                                .token_ns = expected(m, q->request, v, true),
                                .sum = m->sum,
                                .probe = v->probe};
         if (side && m->share > c->share)
             c->share = m->share;
-        if (may_probe(c, q, m, v) && !x.standby && x.price > c->idle[side].price)
+        note_reader(c, &x, side, q->request);
+        if (may_probe(c, q, m, v) && x.rank == CHOOSE_FIRST && x.price > c->idle[side].price)
             c->idle[side] = x;
         /* the node that a route has chosen was chosen with what it holds in mind */
-        if (v->held > 0 && !x.standby && !q->request->node && m->state == REGISTRY_READY &&
-            holds_more(&x, &c->holder[side], q->request))
+        if (v->held > 0 && x.rank == CHOOSE_FIRST && !q->request->node &&
+            m->state == REGISTRY_READY && holds_more(&x, &c->holder[side], q->request))
             c->holder[side] = x;
         if (q->request->node && strcmp(q->request->node, v->name) == 0)
             x.price *= PREFERRED;
@@ -214,17 +285,23 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
         best = x = &c->holder[side];
     /* not with a prompt that only another node has read, nor when nobody can say how long an answer
      * takes: then the relay would wait for a replica that says nothing */
-    if (best->replica && !best->standby && best->expect_ns > 0 && idle->replica &&
-        idle->price > DOUBTFUL * best->price && idle->held * 2 >= best->held) {
+    if (best->replica && best->rank == CHOOSE_FIRST && best->expect_ns > 0 && idle->replica &&
+        idle->price > DOUBTFUL * best->price && idle->held * 2 >= best->held &&
+        c->split != SPLIT_ALWAYS) { /* then all of them get requests */
         probe_sent(idle->probe, c->now_ns);
         x = idle;
-    } else if (best->probe) {
-        *best->probe = (struct probe){0}; /* it is as good as any: the next doubt is a new one */
+    } else {
+        if (best->probe)
+            *best->probe =
+                (struct probe){0}; /* it is as good as any: the next doubt is a new one */
+        best = x = begin_at(c, q, best, side);
     }
     if (q->expect_ns)
         *q->expect_ns = best->expect_ns;
     if (q->token_ns)
         *q->token_ns = best->token_ns;
+    if (q->loads)
+        *q->loads = x->loads;
     if (q->holder && x->replica && c->pages[side].replica != x->replica &&
         (c->pages[side].held - x->held) * (double)q->request->input_bytes >= MUCH_BYTES) {
         *q->holder = c->pages[side].replica;

@@ -17,6 +17,7 @@
 #ifndef SHOAL_CLUSTER_CHOOSE_H
 #define SHOAL_CLUSTER_CHOOSE_H
 
+#include "cluster/affinity/split_way.h"
 #include "cluster/messages/node_state.h"
 #include "cluster/probe.h"
 #include "cluster/replica.h"
@@ -37,13 +38,24 @@ struct choose_view {
     struct probe *probe; /* NULL: it is never probed */
 };
 
+/* The order in which replicas are used: one only if none of those before it can answer. */
+enum choose_rank {
+    CHOOSE_FIRST,
+    CHOOSE_STANDBY,
+    CHOOSE_LOADING, /* it would keep the request waiting, for nobody knows how long */
+    CHOOSE_BEHIND,  /* it does not have the present version */
+};
+
 struct choose_one {
     struct replica *replica; /* NULL: none */
     double price;
     double held;           /* as in choose_view */
     double load, total_ns; /* requests that share the machine; expected time of the answer */
     double parallel;       /* requests that it runs at the same time; 0: not known */
-    bool standby;          /* or behind: used only when no other can answer */
+    enum choose_rank rank;
+    bool loads; /* the model is not loaded */
+    struct split_node speed;
+    double link, token_bytes, answer; /* as in split_case */
     uint64_t expect_ns, token_ns;
     const uint8_t *sum;
     struct probe *probe;
@@ -57,8 +69,11 @@ struct choose {
     struct choose_one holder[2]; /* the one that has read most of the prompt */
     struct choose_one pages[2];  /* the same, also if it cannot answer now */
     struct choose_one idle[2];   /* the most expensive one whose probe is due */
-    uint32_t share;              /* share of the canary; 0: none */
-    bool known;                  /* somebody has the model */
+    struct choose_one strong[2]; /* the one that computes the prompt soonest, for others, too */
+    uint32_t n_readers[2];       /* replicas that could */
+    enum split_mode split;
+    uint32_t share; /* share of the canary; 0: none */
+    bool known;     /* somebody has the model */
 };
 
 /* Bits of enum shoal_kind that the request needs; 0: any. */

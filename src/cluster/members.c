@@ -42,6 +42,7 @@ struct members {
     const char *ask_model;
     struct prefix_table *prefixes;
     struct prefix_sent *sent;
+    enum split_mode split;
 };
 
 static struct members *members_of(const struct replica_source *s)
@@ -139,7 +140,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     struct members *m = members_of(s);
     uint64_t now = clock_ns();
     bool unsettled = false, unheard = false;
-    struct choose c = {.now_ns = now, .deployed = m->deployed};
+    struct choose c = {.now_ns = now, .deployed = m->deployed, .split = m->split};
     const struct choose_view here = {.state = &m->local,
                                      .replica = &m->here,
                                      .name = "",
@@ -345,6 +346,7 @@ int members_create(struct members **out, struct loop *l, const struct members_op
     m->ask_model = o->ask_model;
     m->prefixes = o->prefixes;
     m->sent = o->sent;
+    m->split = o->sent ? o->split : SPLIT_NEVER; /* who has the prompt would not be known */
     m->refresh_ns = (uint64_t)o->heartbeat_ms * MS_NS;
     m->refresh.fn = on_refresh;
     arena_init(&m->arena, NODE_STATE_MAX_BYTES * 8);

@@ -6,6 +6,7 @@
 #ifndef SHOAL_CLUSTER_MEMBERS_H
 #define SHOAL_CLUSTER_MEMBERS_H
 
+#include "cluster/affinity/split_way.h"
 #include "cluster/node_link.h"
 #include "flow/dispatch.h"
 
@@ -35,6 +36,7 @@ struct members_opts {
      * NULL: requests are not sent where their beginning was read */
     struct prefix_table *prefixes;
     struct prefix_sent *sent;
+    enum split_mode split; /* as in affinity/split_way.h; SPLIT_NEVER without sent */
 };
 
 SHOAL_MUST_CHECK int members_create(struct members **out, struct loop *l,

@@ -114,6 +114,16 @@ static void blame(struct replica *p, const struct request *r)
     count_failure(k, &k->breakers[breaker_index(r->model)], "too slow or wrong");
 }
 
+/* A model that runs a request stays as it is until that has ended, so what was told later is true
+ * of it, too. */
+static const uint8_t *version(const struct replica *p, const struct request *r)
+{
+    const struct node_link *k = (const struct node_link *)(const void *)p;
+    const struct node_model *m =
+        k->has_state && r->model ? node_state_model(&k->state, r->model, 0) : NULL;
+    return m && !node_state_next(&k->state, m, r->model, 0) ? m->sum : NULL;
+}
+
 /* ---- what it says and what it does ---- */
 
 /* The node's claim: how long a token takes there now, and the first one. */
@@ -427,6 +437,7 @@ static void say_lost(struct node_link *k, const char *why)
     if (!k->lost || !k->error[0])
         log_warn("cluster", "node %s is lost: %s", k->name, why);
     k->lost = k->settled = true;
+    silence_lost(&k->silence);
     snprintf(k->error, sizeof(k->error), "%s", why);
 }
 
@@ -481,10 +492,7 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     }
     k->current ^= 1;
     k->state = s;
-    if (k->has_state && !k->lost)
-        silence_heard(&k->silence, clock_ns());
-    else
-        silence_begin(&k->silence, clock_ns());
+    silence_heard(&k->silence, clock_ns());
     if (s.health.clock_ms > 0)
         clock_offset_add(&k->clock, s.health.clock_ms, clock_unix_ms());
     k->told_calls = k->n_calls;
@@ -628,7 +636,7 @@ static int check_peer(void *ctx, const struct tls_peer *peer, struct err *e)
 int node_link_create(struct node_link **out, struct loop *l, const struct node_link_opts *o,
                      struct err *e)
 {
-    static const struct replica_ops ops = {.run = run, .blame = blame};
+    static const struct replica_ops ops = {.run = run, .blame = blame, .version = version};
     struct node_link *k = mem_zalloc(sizeof(*k));
     *out = NULL;
     if (!k)

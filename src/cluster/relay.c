@@ -42,7 +42,8 @@ struct choice {
 struct given {
     uint32_t n_tokens;
     uint32_t skip_tokens; /* incoming tokens to skip: the client has them */
-    size_t skip_bytes;    /* the same, of the text */
+    uint32_t n_skipped;
+    size_t skip_bytes; /* as skip_tokens, of the text */
 };
 
 /* A replica that works on the request. */
@@ -53,7 +54,12 @@ struct leg {
     bool running;     /* inner is not closed yet */
     bool out;         /* its events are ignored: it failed, or the other one was faster */
     bool from_ticket; /* it continues from the client's tokens, and does not echo the prompt */
-    bool has_start;   /* the replica has begun */
+    /* It begins anew: which version wrote the client's tokens is not known, so they must come
+     * again. */
+    bool reruns, has_sum;
+    uint8_t sum[SHA256_BYTES]; /* with has_sum: of a leg that reruns */
+    bool loads;                /* until it begins: the replica has to load the model first */
+    bool has_start;            /* the replica has begun */
     struct sink_start start;   /* with has_start: for the client, if this replica answers first */
     struct sink_prompt prompt; /* latest of the first choice; tokens 0: none */
     uint32_t span;             /* see trace/trace.h */
@@ -83,10 +89,12 @@ struct relay {
     uint8_t chosen[SHA256_BYTES]; /* version that the replica should use */
     /* One of two versions during a canary: until it delivers something, the other one may answer.
      */
-    bool trial, usual; /* usual: the new one has failed */
-    bool stamps;       /* the request came without an epoch */
-    struct replica *tried[MAX_TRIED];
-    uint32_t n_tried, n_attempts;
+    bool trial, usual;                /* usual: the new one has failed */
+    bool splits;                      /* after its first token another replica writes the answer */
+    bool handed;                      /* that is what happens now */
+    bool stamps;                      /* the request came without an epoch */
+    struct replica *tried[MAX_TRIED]; /* the first n_refuted have another version */
+    uint32_t n_tried, n_refuted, n_attempts;
     uint64_t began_ns;
     uint32_t span; /* below which those of the legs are */
     struct patience patience;
@@ -170,12 +178,26 @@ static uint64_t stall_least_ns(const struct relay *y)
 
 static void hurry_watch(struct relay *y);
 
+/* A leg that reruns has brought all that the client had: its version is the one from now on. */
+static void adopt_version(struct leg *g)
+{
+    struct relay *y = g->relay;
+    bool all = g->reruns && g->has_sum && !y->has_sum;
+    for (uint32_t i = 0; i < y->n; i++)
+        all = all && g->given[i].skip_tokens == 0;
+    if (!all)
+        return;
+    memcpy(y->sum, g->sum, SHA256_BYTES);
+    y->has_sum = true;
+}
+
 /* The replica delivered a piece of the answer: it continues, the other one is cancelled. */
 static void take_lead(struct leg *g)
 {
     struct relay *y = g->relay;
     struct leg *rival = other_of(g);
     tell_start(g);
+    adopt_version(g);
     const uint64_t now = clock_ns(), silent_ns = now - y->pace.last_ns;
     y->n_pieces++;
     if (g == y->lead)
@@ -221,6 +243,43 @@ static void distrust(struct leg *g, const char *what)
     drop(g);
 }
 
+/* Its tokens differ from those that the client has.  It is not asked again: nothing is wrong with
+ * it. */
+static void refute(struct leg *g)
+{
+    struct relay *y = g->relay;
+    log_info("cluster",
+             "node %s has another version of the model than the one that began request %s",
+             g->at->name, y->request->id);
+    failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, "model", ACQUIRE_NO_VERSION,
+                "the node that began the answer is lost, and node %.64s has another version of its "
+                "model: ask again",
+                g->at->name);
+    y->has_failure = true;
+    patience_failed(&y->patience, PATIENCE_MOVED, 0);
+    for (uint32_t i = y->n_refuted; i < y->n_tried; i++) {
+        if (y->tried[i] != g->at)
+            continue;
+        y->tried[i] = y->tried[y->n_refuted];
+        y->tried[y->n_refuted++] = g->at;
+        break;
+    }
+    drop(g);
+}
+
+/* The node has hashed its model since it began the answer, which it may not be able to end. */
+static void learn_version(struct leg *g)
+{
+    struct relay *y = g->relay;
+    const bool wanted = y->started && !y->has_sum && g == y->lead && !g->reruns &&
+                        y->request->kind == REQUEST_GENERATE && g->at->ops->version;
+    const uint8_t *sum = wanted ? g->at->ops->version(g->at, y->request) : NULL;
+    if (!sum)
+        return;
+    memcpy(y->sum, sum, SHA256_BYTES);
+    y->has_sum = true;
+}
+
 static bool deaf(const struct leg *g)
 {
     return g->relay->quiet || g->out;
@@ -253,8 +312,9 @@ static void on_start(struct sink *s, const struct sink_start *e)
             distrust(g, "another version of the model than the one that started the answer");
             return;
         }
-        memcpy(y->sum, e->sum, SHA256_BYTES);
-        y->has_sum |= !y->trial; /* a version on trial that has answered stays known */
+        memcpy(g->reruns ? g->sum : y->sum, e->sum, SHA256_BYTES);
+        g->has_sum = true;
+        y->has_sum |= !y->trial && !g->reruns; /* one on trial that has answered stays known */
     }
     g->has_start = true;
     if (y->started)
@@ -319,6 +379,52 @@ static bool keep_token(struct choice *c, const struct sink_token *e)
     return true;
 }
 
+/* Whether the client has what a leg that reruns brings of this choice. */
+static bool comes_again(const struct leg *g, uint32_t choice)
+{
+    return g->reruns && (g->given[choice].skip_tokens > 0 || g->relay->choices[choice].done);
+}
+
+/* Text without a token belongs to one that was compared. */
+static void compare(struct leg *g, const struct sink_token *e)
+{
+    const struct choice *c = &g->relay->choices[e->choice];
+    struct given *had = &g->given[e->choice];
+    int32_t kept;
+    if (g == g->relay->lead)
+        g->relay->pace.last_ns = clock_ns(); /* it works */
+    if (e->token < 0)
+        return;
+    if (had->skip_tokens > 0)
+        memcpy(&kept, c->tokens.data + had->n_skipped * sizeof(kept), sizeof(kept));
+    if (had->skip_tokens == 0 || kept != e->token) {
+        refute(g);
+        return;
+    }
+    had->skip_tokens--;
+    had->n_skipped++;
+}
+
+/* This replica has computed the prompt, and the next one fetches it from there. */
+static void hand_over(struct leg *g)
+{
+    struct relay *y = g->relay;
+    struct replica *p = NULL;
+    const struct replica_query q = {.request = y->request,
+                                    .version = y->sum,
+                                    .avoid = y->tried,
+                                    .n_avoid = y->n_tried,
+                                    .loaded = true};
+    y->splits = false;
+    if (!y->has_sum || y->quiet || g != y->lead || other_of(g)->running ||
+        y->opts.source->ops->find(y->opts.source, &q, &p) != REPLICA_FOUND)
+        return;
+    log_info("cluster", "request %s: node %s has computed the prompt for another node",
+             y->request->id, g->at->name);
+    y->handed = true;
+    drop(g);
+}
+
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct leg *g = leg_of(s);
@@ -326,8 +432,8 @@ static void on_token(struct sink *s, const struct sink_token *e)
     struct sink_token mine = *e;
     if (deaf(g))
         return;
-    if (!g->has_start || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done ||
-        (e->echo && g->from_ticket)) {
+    const bool known = g->has_start && e->choice < y->n;
+    if (!known || (y->choices[e->choice].done && !g->reruns) || (e->echo && g->from_ticket)) {
         distrust(g, "an unexpected token");
         return;
     }
@@ -335,6 +441,10 @@ static void on_token(struct sink *s, const struct sink_token *e)
     struct given *had = &g->given[e->choice];
     if (e->echo && c->echoed)
         return; /* the client has it from a replica that was lost before its first token */
+    if (comes_again(g, e->choice)) {
+        compare(g, e);
+        return;
+    }
     if (had->skip_tokens > 0) { /* rerun from the start: it is the same */
         had->skip_tokens--;
         return;
@@ -351,6 +461,8 @@ static void on_token(struct sink *s, const struct sink_token *e)
         return;
     }
     y->sink->ops->token(y->sink, &mine);
+    if (y->splits && mine.token >= 0)
+        hand_over(g);
 }
 
 static void on_result(struct sink *s, const struct sink_result *e)
@@ -417,8 +529,14 @@ static void on_done(struct sink *s, const struct sink_done *e)
     struct relay *y = g->relay;
     if (deaf(g))
         return;
-    if (!g->has_start || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done) {
+    const bool known = g->has_start && e->choice < y->n;
+    if (!known || (y->choices[e->choice].done && !g->reruns)) {
         distrust(g, "an unexpected end");
+        return;
+    }
+    if (comes_again(g, e->choice)) {
+        if (g->given[e->choice].skip_tokens > 0)
+            refute(g);
         return;
     }
     take_lead(g);
@@ -471,6 +589,7 @@ static void on_fail(struct sink *s, const struct failure *f)
     if (deaf(g))
         return;
     trace_fail(y->request->spans.trace, g->span, f->reason);
+    learn_version(g);
     if (!worth_moving(y, f)) {
         tell_failure(y, f);
         drop(other_of(g));
@@ -492,6 +611,7 @@ static void on_closed(struct sink *s)
     g->running = false;
     trace_end(y->request->spans.trace, g->span, clock_ns());
     if (!y->quiet && !g->out) { /* it ended without a final event */
+        learn_version(g);
         trace_fail(y->request->spans.trace, g->span, REPLICA_LOST);
         failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST,
                     "node %.64s disconnected", g->at->name);
@@ -526,11 +646,13 @@ static bool on_full(struct sink *s)
 
 /* ---- finding a replica ---- */
 
-/* The request for the next replica: with the tokens that the client already has. */
+/* The request for the next replica: with the tokens that the client already has, if it is known
+ * which version can continue them. */
 static bool make_ticket(struct relay *y, struct leg *g)
 {
     struct request_generate *q = &y->request->generate;
     bool begun = false;
+    g->reruns = g->has_sum = false;
     for (uint32_t i = 0; i < y->n; i++)
         g->given[i] = (struct given){
             .skip_tokens = y->request->kind == REQUEST_TOKENS ? y->choices[i].n_tokens : 0,
@@ -540,6 +662,11 @@ static bool make_ticket(struct relay *y, struct leg *g)
     for (uint32_t i = 0; i < y->n; i++)
         begun |= y->choices[i].done || y->choices[i].n_tokens > 0;
     if (!begun)
+        return true;
+    g->reruns = !y->has_sum;
+    for (uint32_t i = 0; g->reruns && i < y->n; i++)
+        g->given[i].skip_tokens = y->choices[i].n_tokens;
+    if (g->reruns)
         return true;
     struct request_resume *list = arena_zalloc_n(&y->request->arena, y->n, sizeof(*list));
     for (uint32_t i = 0; list && i < y->n; i++) {
@@ -560,7 +687,7 @@ static bool make_ticket(struct relay *y, struct leg *g)
 
 static void forget_tried(struct relay *y)
 {
-    y->n_tried = 0;
+    y->n_tried = y->n_refuted;
 }
 
 static void wait_for_one(struct relay *y)
@@ -642,12 +769,19 @@ static void begin_span(struct relay *y, struct leg *g)
     trace_number(at->trace, g->span, TRACE_ATTEMPT, y->n_attempts);
     if (g->from_ticket && y->n > 0)
         trace_number(at->trace, g->span, TRACE_GIVEN_TOKENS, y->choices[0].n_tokens);
+    if (y->request->pages_name[0])
+        trace_text(at->trace, g->span, TRACE_PROMPT_NODE, y->request->pages_name);
+}
+
+static void note_tried(struct relay *y, struct replica *p)
+{
+    if (y->n_tried < MAX_TRIED)
+        y->tried[y->n_tried++] = p;
 }
 
 static void run_on(struct relay *y, struct leg *g, struct replica *p)
 {
-    if (y->n_tried < MAX_TRIED)
-        y->tried[y->n_tried++] = p;
+    note_tried(y, p);
     g->from_ticket = y->request->kind == REQUEST_GENERATE && y->request->generate.resume;
     y->n_attempts++;
     patience_asked(&y->patience, clock_ns());
@@ -681,12 +815,19 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
                                     .chosen = &chosen,
                                     .expect_ns = expect_ns,
                                     .token_ns = token_ns,
+                                    .splits = y->n_attempts == 0 ? &y->splits : NULL,
+                                    .loads = &y->legs[0].loads,
                                     .holder = &holder,
                                     .holder_part = &part};
     *expect_ns = *token_ns = 0;
+    y->legs[0].loads = false;
     enum replica_found found = y->opts.source->ops->find(y->opts.source, &q, out);
     if (chosen)
         memcpy(y->chosen, chosen, sizeof(y->chosen));
+    if (y->handed && *out != y->lead->at) { /* it has just read all of it */
+        holder = y->lead->at;
+        part = 1;
+    }
     const bool told = holder && holder->address && holder->name;
     snprintf(y->request->pages_from, sizeof(y->request->pages_from), "%s",
              told ? holder->address : "");
@@ -706,6 +847,7 @@ static enum replica_found find_rival(struct relay *y, struct replica **out)
                                     .version = y->has_sum ? y->sum : y->request->version,
                                     .avoid = avoid,
                                     .n_avoid = y->rival_at ? 2 : 1,
+                                    .loaded = true,
                                     .prefix = y->opts.prefix};
     y->request->version = q.version;
     return y->opts.source->ops->find(y->opts.source, &q, out);
@@ -732,6 +874,12 @@ static uint64_t patience(const struct relay *y)
     return live < stall ? live : stall;
 }
 
+/* Its replica has not even begun. */
+static bool is_loading(const struct relay *y)
+{
+    return y->lead->loads && !y->lead->has_start;
+}
+
 static void watch_at(struct relay *y, uint64_t at_ns)
 {
     y->watch_ns = at_ns;
@@ -742,7 +890,8 @@ static void watch_at(struct relay *y, uint64_t at_ns)
 static void set_watch(struct relay *y)
 {
     const uint64_t most = y->patience.total_ns; /* replicas may be silent for ever */
-    watch_at(y, y->pace.last_ns + (patience(y) < most ? patience(y) : most));
+    const uint64_t silence = is_loading(y) ? AGAIN_NS : patience(y);
+    watch_at(y, y->pace.last_ns + (silence < most ? silence : most));
 }
 
 /* The pace of the stream has become known: silence is noticed sooner than when it began. */
@@ -776,7 +925,9 @@ static void next_replica(struct relay *y)
     } else if (found != REPLICA_FOUND) {
         wait_for_one(y);
     } else if (make_ticket(y, g)) {
-        n->n_moved += y->n_attempts > 0 && y->started;
+        n->n_moved += y->n_attempts > 0 && y->started && !y->handed;
+        n->n_split += y->handed;
+        y->handed = false;
         n->n_retried += y->n_attempts > 0 && !y->started;
         if (y->n_attempts > 0)
             log_info("cluster", "request %s continues on node %s", y->request->id, p->name);
@@ -784,6 +935,7 @@ static void next_replica(struct relay *y)
         y->token_stall_ns = stall_of(y, token_ns);
         pace_begin(&y->pace, clock_ns());
         y->lead = g;
+        g->has_start = false;
         set_watch(y);
         run_on(y, g, p);
     } else {
@@ -829,6 +981,7 @@ static bool start_rival(struct relay *y, bool hedged)
     struct replica *p = NULL;
     struct replica_counts *n = y->opts.source->counts;
     struct leg *g = other_of(y->lead);
+    learn_version(y->lead);
     if (find_rival(y, &p) != REPLICA_FOUND || !make_ticket(y, g))
         return false;
     n->n_hedged += hedged;
@@ -838,6 +991,7 @@ static bool start_rival(struct relay *y, bool hedged)
     y->stalled = !hedged;
     y->rival_ns = clock_ns();
     y->rival_at = NULL;
+    g->loads = false;
     log_info("cluster", "request %s waits for node %s: also sending it to node %s", y->request->id,
              y->lead->at->name, p->name);
     run_on(y, g, p);
@@ -884,6 +1038,27 @@ static bool is_superseded(struct relay *y)
     return found;
 }
 
+/* Another replica has the model loaded by now: the request goes there when this one has closed.
+ * Those that failed before are asked again after a while. */
+static void leave_loading(struct relay *y, uint64_t now)
+{
+    struct replica *p = NULL;
+    if (now - y->pace.last_ns >= stall_least_ns(y)) {
+        forget_tried(y);
+        note_tried(y, y->lead->at);
+    }
+    const struct replica_query q = {.request = y->request,
+                                    .version = y->has_sum ? y->sum : NULL,
+                                    .avoid = y->tried,
+                                    .n_avoid = y->n_tried,
+                                    .loaded = true};
+    if (y->lead->out || y->opts.source->ops->find(y->opts.source, &q, &p) != REPLICA_FOUND)
+        return;
+    log_info("cluster", "request %s waits while node %s loads its model: node %s has it",
+             y->request->id, y->lead->at->name, p->name);
+    drop(y->lead);
+}
+
 /* Nothing came for too long: asks another replica as well, as soon as that is allowed. */
 static void on_stall(struct relay *y)
 {
@@ -911,6 +1086,11 @@ static void on_watch(struct executor_timer *t)
     if (held)
         y->pace.last_ns = now;
     if (now - due > STOOD_NS) { /* what came meanwhile has not been read yet */
+        watch_at(y, now + AGAIN_NS);
+        return;
+    }
+    if (is_loading(y)) {
+        leave_loading(y, now);
         watch_at(y, now + AGAIN_NS);
         return;
     }

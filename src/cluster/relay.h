@@ -3,14 +3,17 @@
  * The relay sits between a replica and the client's sink. It keeps the ticket of a generation:
  * what the client has seen of every choice, as tokens. When the replica fails, another one
  * continues from the ticket; logits and sampling are the same on every machine, so the client sees
- * a pause but no changed token. Requests to specialists and flows are run again as a whole: their
- * results reach the client only when all of them are there.
+ * a pause but no changed token. If the version that began is not known, because its node had not
+ * hashed the model, the next replica begins anew and must write the client's tokens once more
+ * before it may go on. Requests to specialists and flows are run again as a whole: their results
+ * reach the client only when all of them are there.
  *
  * A second replica is started beside the first when the first delivers nothing for much longer than
  * usual in this stream (pace.h) or than expected, or, for a request with a deadline, for hedge_ms.
  * The replica that delivers the next piece first continues; the other one is cancelled. At most one
  * request in ten runs twice, so that hedging cannot amplify an overload; of streams that have
- * stopped, one in three, which is what a node that stands still takes with it.
+ * stopped, one in three, which is what a node that stands still takes with it. A replica that loads
+ * its model is left as soon as another one has it loaded.
  *
  * Nothing that a replica sends is trusted: an event that does not fit the request counts as a
  * failure of the replica.

@@ -31,6 +31,9 @@ struct replica_ops {
     /* The answer was wrong or too slow, which the replica cannot know itself: it gets fewer
      * requests. May be NULL. */
     void (*blame)(struct replica *p, const struct request *r);
+    /* SHA-256 of the model that runs the request there, while it runs or fails; NULL: not known
+     * yet.  May be NULL. */
+    const uint8_t *(*version)(const struct replica *p, const struct request *r);
 };
 
 struct replica {
@@ -54,6 +57,7 @@ struct replica_query {
     struct replica *const *avoid; /* [n_avoid]: tried already */
     size_t n_avoid;
     bool usual;                        /* no canary, if there is a choice */
+    bool loaded;                       /* only one that has the model loaded */
     const struct prefix_chain *prefix; /* beginnings of its prompt; NULL: none */
     /* Set by find if it chose one of several versions: [SHA256_BYTES], valid until the next event
      * of the loop. */
@@ -62,6 +66,10 @@ struct replica_query {
      * unknown. May be NULL. */
     uint64_t *expect_ns;
     uint64_t *token_ns; /* the same, once the first piece has come; NULL: not wanted */
+    /* Set by find: another replica should write the answer once this one has computed the prompt
+     * (affinity/split_way.h).  NULL: it must not be so. */
+    bool *splits;
+    bool *loads; /* set by find: the chosen one has to load the model first; may be NULL */
     /* Set by find: another replica that has read more of the prompt than the chosen one; unchanged
      * if there is none. May be NULL. */
     const struct replica **holder;
@@ -82,6 +90,7 @@ struct replica_counts {
     _Atomic uint64_t n_requests; /* sent to a replica */
     _Atomic uint64_t n_moved;    /* streams that continued on another replica */
     _Atomic uint64_t n_retried;  /* requests that were retried on another replica */
+    _Atomic uint64_t n_split;    /* streams whose prompt one replica computed for another */
     _Atomic uint64_t n_lost;     /* streams that failed after they had begun */
     _Atomic uint64_t
         n_hedged; /* requests that were also sent to a second replica because of a deadline */

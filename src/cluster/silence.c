@@ -3,9 +3,9 @@
 
 #define FORGET 16u /* the longest silence of late fades by this part with every beat */
 
-void silence_begin(struct silence *s, uint64_t now_ns)
+void silence_lost(struct silence *s)
 {
-    *s = (struct silence){.from_ns = now_ns};
+    *s = (struct silence){0};
 }
 
 static void look(struct silence *s, uint64_t now_ns)
@@ -17,7 +17,9 @@ static void look(struct silence *s, uint64_t now_ns)
 
 void silence_heard(struct silence *s, uint64_t now_ns)
 {
-    look(s, now_ns);
+    if (s->from_ns > 0)
+        look(s, now_ns);
+    s->from_ns = now_ns;
     s->peak_ns -= s->peak_ns / FORGET;
     if (s->silent_ns > s->peak_ns)
         s->peak_ns = s->silent_ns;

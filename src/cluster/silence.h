@@ -20,15 +20,16 @@
 #define SILENCE_TIMES 3u                    /* the longest recent silence is not yet long */
 #define SILENCE_LIMIT 4u                    /* times the usual limit: this is always long */
 
-struct silence {
+struct silence {        /* all zero: it was not heard yet */
     uint64_t from_ns;   /* the last look, or what was heard since */
     uint64_t silent_ns; /* so far */
     uint64_t peak_ns;   /* the longest silence of late */
 };
 
-/* It is heard for the first time, or after it was lost: nothing is known of its beats. */
-void silence_begin(struct silence *s, uint64_t now_ns);
+/* For the first time, or after it was lost: then nothing is known of its beats. */
 void silence_heard(struct silence *s, uint64_t now_ns);
+/* It may come back as another process, on a machine that is less busy. */
+void silence_lost(struct silence *s);
 /* To be called several times a second: whether it is silent for too long.  usual_ns: the limit for
  * a member that beats in time. */
 bool silence_is_long(struct silence *s, uint64_t now_ns, uint64_t usual_ns);

@@ -65,6 +65,7 @@ struct config_cluster {
     uint32_t hedge_ms; /* requests with a deadline: delay until a second node is tried; 0: never */
     struct yaml_in_strs hedge_models; /* models it applies to; none: all */
     bool affinity;                    /* conversations stay on their node */
+    uint32_t split;                   /* enum split_mode, in its order */
     size_t link;                      /* bytes a second between nodes; 0: measured */
     uint32_t isolation;  /* of models that the controller assigns; 1: a process for each replica */
     uint32_t controller; /* enum config_controller: whether it may become controller */

@@ -1242,6 +1242,10 @@ const struct config_key config_keys[] = {
         "Bytes a second of the network between nodes: whether the computed prompt of a "
         "conversation "
         "that moves is fetched, or computed again. 0: measured."),
+    CHOICE("cluster.split", AT(cluster.split), "auto|never|always", "auto", START,
+           "Whether a node that reads fast computes long prompts for another one, which writes the "
+           "answer. `auto`: where it pays by what both nodes and the link between them have "
+           "measured. `always`: whenever there are two. Needs `affinity`."),
     CHOICE("cluster.isolation", AT(cluster.isolation), "none|process", "none", START,
            "Whether each replica of a model that the controller assigns to this node runs in a "
            "process of its own; with several replicas on a node, one continues what another's "

@@ -21,6 +21,7 @@
 #define TRACE_BATCH "shoal.batch"
 #define TRACE_STEP_KIND "shoal.step.kind"
 #define TRACE_ATTEMPT "shoal.attempt"
+#define TRACE_PROMPT_NODE "shoal.prompt_node"     /* which has computed most of the prompt */
 #define TRACE_GIVEN_TOKENS "shoal.resumed_tokens" /* that the client had from another node */
 
 #endif

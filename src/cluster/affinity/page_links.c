@@ -180,6 +180,7 @@ static void on_ended_task(struct executor_task *t)
     if (x->n_have > 0) {
         page_worth_saw(&x->peer->link, x->n_have * x->page_bytes, x->first_ns - x->start_ns,
                        now - x->first_ns, now);
+        atomic_store(&m->counts->bytes_per_s, (uint64_t)x->peer->link.bytes_per_s);
         atomic_fetch_add(&m->counts->n_tokens, (uint64_t)x->n_have * PAGE_EXCHANGE_TOKENS);
         atomic_fetch_add(&m->counts->n_bytes, (uint64_t)x->n_have * x->page_bytes);
         x->parcel->job.n_pages = x->n_have;

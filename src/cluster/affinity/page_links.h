@@ -24,6 +24,7 @@ struct tls_client;
 struct page_counts {
     _Atomic uint64_t n_fetches, n_failed; /* started; ended without all pages asked for */
     _Atomic uint64_t n_tokens, n_bytes;   /* that came */
+    _Atomic uint64_t bytes_per_s;         /* of the link that was measured last; 0: none was */
 };
 
 /* tls: borrowed; NULL: plain. link: bytes a second of the network; 0: measured. counts: borrowed. */

@@ -26,12 +26,13 @@ uint32_t page_worth(const struct page_link *k, uint32_t n_pages, size_t page_byt
         return 0;
     if (n_pages > PAGE_WORTH_MAX_BYTES / page_bytes)
         n_pages = (uint32_t)(PAGE_WORTH_MAX_BYTES / page_bytes);
-    if (k->bytes_per_s <= 0 || (!k->given && now_ns - k->seen_ns > FORGET_NS)) {
-        const size_t few = PAGE_WORTH_TRY_BYTES / page_bytes;
-        return few >= n_pages ? n_pages : few > 0 ? (uint32_t)few : 1;
-    }
-    return fetch_ns(k, n_pages, page_bytes) * MARGIN < prefill_of(n_pages, prefill_ns) ? n_pages
-                                                                                       : 0;
+    if (k->bytes_per_s > 0 &&
+        fetch_ns(k, n_pages, page_bytes) * MARGIN < prefill_of(n_pages, prefill_ns))
+        return n_pages;
+    if (k->bytes_per_s > 0 && (k->given || now_ns - k->seen_ns <= FORGET_NS))
+        return 0;
+    const size_t few = PAGE_WORTH_TRY_BYTES / page_bytes;
+    return few >= n_pages ? n_pages : few > 0 ? (uint32_t)few : 1;
 }
 
 uint64_t page_worth_limit_ns(const struct page_link *k, uint32_t n_pages, size_t page_bytes,

@@ -1,7 +1,8 @@
 /* page_worth.h - whether the pages of a prompt are fetched from the node that has them, or computed
  * again: a pure decision by the measured rates of the link and of this node.
  *
- * A link that was never measured, or not lately, is tried with a small part of the pages.
+ * A link that was never measured, or looked too slow and was not measured lately, is tried with a
+ * small part of the pages.
  *
  * Thread: plain data. */
 #ifndef SHOAL_CLUSTER_AFFINITY_PAGE_WORTH_H

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cluster/control/desired.h"
+#include "engine/decode/page_exchange.h"
 #include "engine/estimate.h"
 #include "wire/pb.h"
 
@@ -55,6 +56,7 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->prediction_error = from->prediction_error;
     m->parallel = from->parallel;
     m->shares_cache = from->shares_cache;
+    m->page_bytes = from->page_bytes;
     m->replicas = from->replicas;
 }
 
@@ -153,6 +155,7 @@ int node_state_put(struct buf *out, const struct node_state *s)
     m.memory_free = s->memory_free;
     m.bandwidth = s->bandwidth;
     m.probe_tokens = s->probe_tokens;
+    m.link = s->link;
     m.gpu = pb_text(s->gpu);
     m.n_gpus = s->n_gpus;
     m.gpu_bytes = s->gpu_bytes;
@@ -237,6 +240,7 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
         .prediction_error = figure(m->prediction_error),
         .parallel = m->parallel,
         .shares_cache = m->shares_cache,
+        .page_bytes = m->page_bytes,
         .replicas = m->replicas < NODE_STATE_MAX_REPLICAS ? m->replicas : NODE_STATE_MAX_REPLICAS};
     return 0;
 }
@@ -363,6 +367,7 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
                                .memory_free = m->memory_free,
                                .bandwidth = isfinite(m->bandwidth) ? m->bandwidth : 0,
                                .probe_tokens = isfinite(m->probe_tokens) ? m->probe_tokens : 0,
+                               .link = isfinite(m->link) && m->link > 0 ? m->link : 0,
                                .gpu = clean(a, m->gpu),
                                .n_gpus = m->n_gpus,
                                .gpu_bytes = m->gpu_bytes,
@@ -510,6 +515,7 @@ static void add_model(void *ctx, const struct registry_model *m)
         .standby = m->slot->spec.standby,
         .waits = m->service.duty == REGISTRY_WAIT,
         .shares_cache = m->slot->spec.shares_cache,
+        .page_bytes = page_exchange_bytes(m->slot->engine),
         .replicas = m->slot->state == REGISTRY_READY};
     if (m->slot->state == REGISTRY_FAILED)
         to->error = arena_printf(c->arena, "%s", m->slot->error);

@@ -41,8 +41,9 @@ struct node_model {
     /* from its cost model, as in cost_telemetry; 0: not known yet */
     double unit_ns, queue_ns, answer_tokens, prediction_error;
     uint32_t parallel;
-    bool shares_cache; /* clients share cached prefixes */
-    uint32_t replicas; /* that are ready on this node, each of `bytes`; 0: 1, or none yet */
+    bool shares_cache;   /* clients share cached prefixes */
+    uint64_t page_bytes; /* of a page of a computed prompt; 0: none can be fetched */
+    uint32_t replicas;   /* that are ready on this node, each of `bytes`; 0: 1, or none yet */
 };
 
 struct node_chain_part {
@@ -75,7 +76,8 @@ struct node_state {
     uint32_t n_cores;
     uint64_t memory_bytes, memory_free;
     double bandwidth, probe_tokens; /* 0: not measured */
-    const char *gpu;                /* name of the first; "" or NULL: none */
+    double link;     /* bytes a second at which it fetches pages of prompts; 0: not measured */
+    const char *gpu; /* name of the first; "" or NULL: none */
     uint32_t n_gpus;
     uint64_t gpu_bytes; /* memory of all of them; 0: not known */
     bool on_battery;

@@ -404,6 +404,8 @@ static void put_shoal(const struct members *m, const struct replica_counts *k, s
     } rows[] = {
         {"shoal_relayed_total", "requests that may go to any replica", k->n_requests},
         {"shoal_moved_total", "answers that continued on another replica", k->n_moved},
+        {"shoal_split_total", "answers of one node to a prompt that another has computed",
+         k->n_split},
         {"shoal_retried_total", "requests that were retried on another replica", k->n_retried},
         {"shoal_lost_total", "answers that were cut off because no replica was available",
          k->n_lost},

@@ -32,6 +32,7 @@ void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl)
     if (gw->measure)
         node_measure_fill(gw->measure, s);
     node_state_collect(s, a, gw->registry);
+    s->link = k->link > 0 ? (double)k->link : (double)atomic_load(&gw->paged.bytes_per_s);
     s->asks = gw->home.table && node_state_model(s, gw->home.table->reader, 0);
     node_shard_fill(gw, s, a);
     if (gw->join)

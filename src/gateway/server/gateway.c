@@ -446,7 +446,8 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .hedge_models = (const char *const *)k->hedge_models.v,
                                    .n_hedge_models = k->hedge_models.n,
                                    .prefixes = gl->gw->prefixes,
-                                   .sent = k->affinity ? &gl->gw->sent_prefixes : NULL};
+                                   .sent = k->affinity ? &gl->gw->sent_prefixes : NULL,
+                                   .split = (enum split_mode)k->split};
     int rc = 0;
     if (k->listen.n > 0 && k->affinity) { /* a node: gateways say who has read a prompt */
         rc = page_links_create(&gl->pages, gl->loop, gl->gw->link_tls, k->link, &gl->gw->paged, e);

@@ -26,6 +26,7 @@ static struct {
     double held[N];
     struct request request;
     struct deployed *deployed; /* or NULL */
+    enum split_mode split;
 } site;
 
 /* Three nodes with one model: 1 ms a token, idle. */
@@ -51,7 +52,7 @@ static void reset(void)
 static struct replica *choose(uint64_t now, const struct replica_query *more, uint64_t *expect_ns)
 {
     struct replica_query q = more ? *more : (struct replica_query){0};
-    struct choose c = {.now_ns = now, .deployed = site.deployed};
+    struct choose c = {.now_ns = now, .deployed = site.deployed, .split = site.split};
     uint64_t ns = 0;
     q.request = &site.request;
     q.expect_ns = expect_ns ? expect_ns : &ns;
@@ -126,6 +127,113 @@ static void test_a_model_that_is_loading_may_be_the_default(void **state)
     site.request.model = NULL;
     site.request.kind = REQUEST_ASK;
     assert_false(waits());
+}
+
+/* Whoever loads the model is asked when no other can answer: the request would wait.  A model that
+ * nobody has asked for is loaded by a request, if those that have it are busy; but not by one that
+ * continues an answer. */
+static void test_a_node_that_is_ready_comes_before_one_that_loads(void **state)
+{
+    static const uint8_t sum[SHA256_BYTES] = {1};
+    const struct replica_query stream = {.version = sum};
+    bool loads = false;
+    struct replica_query ask = {.loads = &loads};
+    (void)state;
+    reset();
+    site.ready[2] = false;
+    site.models[0].in_flight = 40; /* 41 ms a token, and the other does not know what it needs */
+    site.models[1] =
+        (struct node_model){.name = "m", .kinds = SHOAL_KIND_GENERATE, .state = REGISTRY_LOADING};
+    assert_int_equal(chosen(NOW), 0);
+    site.models[0].standby = true; /* that is what it is for */
+    assert_ptr_equal(choose(NOW, &ask, NULL), &site.replicas[0]);
+    assert_false(loads);
+    site.models[0].waits = true; /* its version is perhaps not the present one */
+    site.request.may_be_old = true;
+    assert_ptr_equal(choose(NOW, &ask, NULL), &site.replicas[1]);
+    assert_true(loads);
+    ask.loaded = true;
+    assert_ptr_equal(choose(NOW, &ask, NULL), &site.replicas[0]);
+    site.models[0].sum = site.models[1].sum = sum;
+    assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[0]); /* it is the right one */
+    site.models[0].standby = site.models[0].waits = false;
+    site.models[1].state = REGISTRY_UNLOADED;
+    assert_int_equal(chosen(NOW), 1);
+    assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[0]);
+    site.ready[0] = false;
+    assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[1]);
+    site.ready[0] = true;
+    site.models[1].state = REGISTRY_READY; /* idle, but it has not heard the present state */
+    site.models[1].waits = true;
+    assert_ptr_equal(choose(NOW, &stream, NULL), &site.replicas[0]);
+}
+
+/* Node a reads ten times as fast, but has so many streams that b is chosen. */
+static void test_long_prompts_begin_on_the_strong_node(void **state)
+{
+    bool splits = false;
+    const struct replica_query q = {.splits = &splits};
+    (void)state;
+    reset();
+    site.ready[2] = false;
+    site.request.generate.n = site.request.generate.n_prompts = 1;
+    site.request.input_bytes = (size_t)(4000 * REQUEST_TOKEN_BYTES);
+    for (uint32_t i = 0; i < N; i++) {
+        site.models[i].page_bytes = 16 * 4096;
+        site.states[i].link = 125e6;
+        site.replicas[i].address = "somewhere";
+    }
+    site.models[0].prefill_ns = 1e5;
+    site.models[0].token_ns = 7e7;
+    site.models[1].prefill_ns = 2e6;
+    site.models[1].token_ns = 2e7;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[0]);
+    assert_true(splits);
+    assert_int_equal(chosen(NOW), 1); /* a request that began already */
+    site.request.input_bytes = 100;
+    splits = false;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    assert_false(splits);
+    site.request.input_bytes = (size_t)(4000 * REQUEST_TOKEN_BYTES);
+    site.split = SPLIT_NEVER;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    site.split = SPLIT_AUTO;
+    site.models[0].token_ns = 3e7; /* it writes well, too */
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[0]);
+    assert_false(splits);
+    site.models[0].token_ns = 7e7;
+    site.held[1] = 0.6; /* a conversation stays, though the other would still be faster */
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    assert_false(splits);
+    site.held[1] = 0;
+    site.request.generate.max_tokens = 4; /* not worth a second node */
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[0]);
+    assert_false(splits);
+    site.request.generate.max_tokens = 0;
+    site.models[0].state = REGISTRY_UNLOADED;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    site.models[0].state = REGISTRY_READY;
+    site.replicas[0].address = NULL; /* nobody could fetch from it */
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    site.replicas[0].address = "somewhere";
+    site.models[0].page_bytes = 0;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    site.models[0].page_bytes = 16 * 4096;
+    site.models[0].standby = true;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    site.models[0].standby = false;
+    site.request.generate.n = 2; /* two answers */
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    site.request.generate.n = 1;
+    assert_false(splits);
+    site.split = SPLIT_ALWAYS; /* whoever was chosen */
+    site.models[1].prefill_ns = 1e3;
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    assert_true(splits);
+    splits = false;
+    site.ready[0] = false; /* there is nobody else */
+    assert_ptr_equal(choose(NOW, &q, NULL), &site.replicas[1]);
+    assert_false(splits);
 }
 
 static void test_what_a_node_told_is_old(void **state)
@@ -441,6 +549,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_cheapest),
         cmocka_unit_test(test_a_model_that_is_loading_may_be_the_default),
+        cmocka_unit_test(test_a_node_that_is_ready_comes_before_one_that_loads),
+        cmocka_unit_test(test_long_prompts_begin_on_the_strong_node),
         cmocka_unit_test(test_what_a_node_told_is_old),
         cmocka_unit_test(test_an_idle_node_does_not_get_all_requests_of_a_moment),
         cmocka_unit_test(test_the_time_to_the_next_piece),

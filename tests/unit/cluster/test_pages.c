@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "cluster/affinity/page_worth.h"
+#include "cluster/affinity/split_way.h"
 #include "cluster/messages/pages_pb.h"
 #include "engine/decode/page_exchange.h"
 
@@ -51,6 +52,8 @@ static void test_a_link_is_measured(void **state)
     page_worth_saw(&k, 1000, 2000000, 10000000, NOW); /* half of the newest */
     assert_true(k.bytes_per_s < 0.51e8);
     assert_int_equal(page_worth(&k, 100, PAGE, 1e5, NOW + 61ull * SECOND), few); /* forgotten */
+    /* it was fast enough: all of it, and that measures it again */
+    assert_int_equal(page_worth(&k, 100, PAGE, 1e6, NOW + 61ull * SECOND), 100);
     page_worth_failed(&k, NOW);
     assert_int_equal(page_worth(&k, 100, PAGE, 1e7, NOW + SECOND), 0); /* not at once again */
     assert_int_equal(page_worth(&k, 100, PAGE, 1e7, NOW + 3ull * SECOND), 100);
@@ -69,6 +72,72 @@ static void test_the_limit_of_a_fetch(void **state)
     assert_in_range(known, 2000000000, 2200000000); /* four times 526 ms */
     assert_int_equal(page_worth_limit_ns(&unknown, 100, PAGE, 1e6), 3200000000);
     assert_int_equal(page_worth_limit_ns(&fast, 1, PAGE, 1e3), 500000000);
+}
+
+/* ---- one node reads, another writes ---- */
+
+/* 2000 tokens of prompt, 100 of answer.  The chosen node reads them in 2 s and writes in 2 s; the
+ * strong one reads in 100 ms, but writes in 4 s; 8 MB between them take 66 ms. */
+static struct split_case usual_split(void)
+{
+    return (struct split_case){.strong = {.prefill_ns = 5e4, .token_ns = 4e7},
+                               .chosen = {.prefill_ns = 1e6, .token_ns = 2e7},
+                               .link = 125e6,
+                               .token_bytes = 4096,
+                               .prompt = 2000,
+                               .answer = 100};
+}
+
+#define WAY(change, way)                                                                           \
+    do {                                                                                           \
+        struct split_case c = usual_split();                                                       \
+        change;                                                                                    \
+        assert_int_equal(split_way(SPLIT_AUTO, &c), way);                                          \
+    } while (0)
+
+static void test_who_reads_and_who_writes(void **state)
+{
+    (void)state;
+    WAY((void)0, SPLIT_BOTH);
+    WAY(c.link = 125e5, SPLIT_AS_CHOSEN); /* the pages take 655 ms: not faster by enough */
+    WAY(c.link = 25e6, SPLIT_BOTH);       /* 328 ms */
+    WAY(c.link = 0, SPLIT_AS_CHOSEN);     /* never measured: assumed to be slow */
+    WAY((c.link = 0, c.token_bytes = 512), SPLIT_BOTH);
+    WAY(c.token_bytes = 0, SPLIT_AS_CHOSEN);             /* they cannot be fetched */
+    WAY(c.prompt = 500, SPLIT_AS_CHOSEN);                /* 0.5 s and 2 s: nothing to gain */
+    WAY(c.prompt = 8000, SPLIT_BOTH);                    /* 10 s, 4.4 s, or 2.7 s */
+    WAY(c.strong.token_ns = 2e7, SPLIT_STRONG);          /* as good at both */
+    WAY(c.strong.token_ns = 3e7, SPLIT_AS_CHOSEN);       /* 3.1 s: not by enough */
+    WAY(c.strong.prefill_ns = 4e5, SPLIT_AS_CHOSEN);     /* 0.8 s: too little is gained */
+    WAY(c.strong.queue_ns = 1e9, SPLIT_AS_CHOSEN);       /* others are before it */
+    WAY(c.chosen.queue_ns = 1e9, SPLIT_AS_CHOSEN); /* 5 s, 4.1 s, or 3.2 s: not by enough */
+    WAY(c.chosen.held = 0.9, SPLIT_AS_CHOSEN);           /* it has read nearly all of it */
+    WAY((c.strong.held = 1, c.link = 25e6), SPLIT_BOTH); /* the strong one has */
+    WAY(c.answer = 4, SPLIT_STRONG);                     /* there is next to nothing to write */
+    WAY((c.prompt = 200, c.chosen.prefill_ns = 1e9), SPLIT_AS_CHOSEN); /* a short prompt */
+    WAY((c.prompt = 300, c.chosen.prefill_ns = 1e9), SPLIT_BOTH);
+    WAY(c.strong.prefill_ns = 0, SPLIT_AS_CHOSEN); /* nobody knows */
+    WAY(c.chosen.prefill_ns = 0, SPLIT_AS_CHOSEN);
+    WAY(c.strong.token_ns = 0, SPLIT_AS_CHOSEN);
+    WAY(c.chosen.token_ns = 0, SPLIT_AS_CHOSEN);
+}
+
+static void test_a_split_that_is_demanded(void **state)
+{
+    struct split_case c = usual_split();
+    (void)state;
+    assert_int_equal(split_way(SPLIT_NEVER, &c), SPLIT_AS_CHOSEN);
+    c.strong.prefill_ns = c.link = 0;
+    assert_int_equal(split_way(SPLIT_ALWAYS, &c), SPLIT_BOTH);
+    c.prompt = 31; /* a page of it would be fetched */
+    assert_int_equal(split_way(SPLIT_ALWAYS, &c), SPLIT_AS_CHOSEN);
+    c.prompt = 32;
+    c.answer = 7;
+    assert_int_equal(split_way(SPLIT_ALWAYS, &c), SPLIT_AS_CHOSEN);
+    c.answer = 8;
+    assert_int_equal(split_way(SPLIT_ALWAYS, &c), SPLIT_BOTH);
+    c.token_bytes = 0;
+    assert_int_equal(split_way(SPLIT_ALWAYS, &c), SPLIT_AS_CHOSEN);
 }
 
 /* ---- messages ---- */
@@ -194,6 +263,8 @@ int main(void)
         cmocka_unit_test(test_the_faster_way),
         cmocka_unit_test(test_a_link_is_measured),
         cmocka_unit_test(test_the_limit_of_a_fetch),
+        cmocka_unit_test(test_who_reads_and_who_writes),
+        cmocka_unit_test(test_a_split_that_is_demanded),
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_pages),

@@ -47,6 +47,12 @@ struct fragile {
     struct replica replica; /* first */
     enum way way;
     uint32_t after; /* BREAKS, DIES, LIES, STALLS: events that pass */
+    bool loads;     /* the model is not loaded there */
+    bool hides;     /* it does not say its version, */
+    bool hashed;    /* except later */
+    bool differs;   /* it writes other tokens than the version that began */
+    bool shortens;  /* it writes fewer */
+    bool resumed;   /* its last request came with the client's tokens */
     uint32_t n_runs, n_blamed;
 };
 
@@ -55,7 +61,7 @@ struct between {
     struct flow_job job; /* first */
     struct fragile *at;
     struct sink inner, *outer;
-    uint32_t n_events;
+    uint32_t n_events, n_tokens;
     bool broken, ended;
 };
 
@@ -97,6 +103,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
     struct sink_start mine = *e;
     if (b->at->way == UPDATED)
         mine.sum = new_sum;
+    if (b->at->hides)
+        mine.sum = NULL;
     if (passes(b))
         b->outer->ops->start(b->outer, &mine);
 }
@@ -109,6 +117,10 @@ static void on_token(struct sink *s, const struct sink_token *e)
         return;
     if (b->at->way == LIES && b->n_events++ == b->at->after)
         lie.choice = 1000000;
+    if (b->at->shortens && b->n_tokens++ >= 3)
+        return;
+    if (b->at->differs && b->n_tokens++ == 3)
+        lie.token ^= 1;
     b->outer->ops->token(b->outer, &lie);
 }
 
@@ -182,6 +194,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     struct fragile *x = (struct fragile *)(void *)p;
     struct failure f;
     x->n_runs++;
+    x->resumed = r->kind == REQUEST_GENERATE && r->generate.resume;
     if (x->way == REFUSES) {
         failure_set(&f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "overloaded", "no room");
         s->ops->fail(s, &f);
@@ -224,6 +237,18 @@ static void blame(struct replica *p, const struct request *r)
     ((struct fragile *)(void *)p)->n_blamed++;
 }
 
+static const uint8_t *version(const struct replica *p, const struct request *r)
+{
+    struct registry_model *m = NULL;
+    if (!((const struct fragile *)(const void *)p)->hashed)
+        return NULL;
+    assert_int_equal(
+        registry_get(site.flow.registry, r->model, SHOAL_KIND_GENERATE, &m, NULL, NULL), 0);
+    const uint8_t *sum = registry_sum(m);
+    registry_put(m);
+    return sum;
+}
+
 /* ---- a source of replicas ---- */
 
 #define N_REPLICAS 4u
@@ -233,6 +258,7 @@ static struct replica_source source;
 static struct replica_counts counts;
 static uint64_t expected_ns;
 static uint32_t n_hidden; /* so often there is no second replica */
+static bool split;        /* the first replica only computes the prompt */
 static bool all_wait;     /* no replica knows its version to be the present one */
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
                                struct replica **out)
@@ -256,7 +282,11 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         for (size_t k = 0; k < q->n_avoid; k++)
             avoided |= q->avoid[k] == &replicas[i].replica;
         *out = &replicas[i].replica;
-        if (!avoided)
+        if (q->loads)
+            *q->loads = replicas[i].loads;
+        if (q->splits)
+            *q->splits = split;
+        if (!avoided && !(q->loaded && replicas[i].loads))
             return REPLICA_FOUND;
     }
     return n_replicas > 0 ? REPLICA_LATER : REPLICA_NONE;
@@ -265,7 +295,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
 /* The order in which the replicas are tried. */
 static void set_replicas(uint32_t n, enum way first, uint32_t after, enum way second)
 {
-    static const struct replica_ops ops = {run, blame};
+    static const struct replica_ops ops = {run, blame, version};
     static const struct replica_source_ops source_ops = {find};
     memset(&counts, 0, sizeof(counts));
     source = (struct replica_source){.ops = &source_ops, .counts = &counts};
@@ -568,6 +598,99 @@ static void test_another_version_does_not_continue(void **state)
 }
 
 /* A new version fails before its first token: the client sees only the usual one, once. */
+/* A node that has not hashed its model yet says no version.  Whoever takes over must write what the
+ * client has, token by token, before it goes on. */
+static void test_an_unknown_version_is_proved_by_its_tokens(void **state)
+{
+    (void)state;
+    for (uint32_t after = 0; after < 23; after++) {
+        set_replicas(2, BREAKS, after, WORKS);
+        replicas[0].hides = true;
+        assert_whole(relay(story(), LONG_MS));
+        assert_int_equal(replicas[1].n_runs, 1);
+        assert_false(replicas[1].resumed);
+    }
+    for (uint32_t again = 0; again < 20; again += 3) { /* lost before or after it has proved it */
+        set_replicas(3, BREAKS, 12, BREAKS);
+        replicas[0].hides = true;
+        replicas[1].after = again;
+        assert_whole(relay(story(), LONG_MS));
+        assert_true(replicas[2].resumed == (again > 12));
+    }
+    set_replicas(2, STALLS, 12, WORKS);
+    replicas[0].hides = true;
+    assert_whole(relay(story(), LONG_MS));
+    assert_true(counts.n_won > 0);
+    set_replicas(2, STALLS, 12, WORKS); /* hashed before the second one is asked */
+    replicas[0].hides = replicas[0].hashed = true;
+    assert_whole(relay(story(), LONG_MS));
+    assert_true(replicas[1].resumed);
+    set_replicas(2, BREAKS, 12, WORKS); /* it has been hashed before the node is lost */
+    replicas[0].hides = replicas[0].hashed = true;
+    assert_whole(relay(story(), LONG_MS));
+    assert_true(replicas[1].resumed);
+}
+
+static void test_another_version_is_found_by_its_tokens(void **state)
+{
+    (void)state;
+    for (uint32_t after = 5; after < 23; after += 2) {
+        set_replicas(3, BREAKS, after, WORKS);
+        replicas[0].hides = replicas[1].differs = true;
+        assert_whole(relay(story(), LONG_MS));
+        assert_int_equal(replicas[1].n_runs, 1);
+        assert_int_equal(replicas[1].n_blamed, 0); /* it has its own version, that is all */
+    }
+    set_replicas(3, BREAKS, 12, WORKS);
+    replicas[0].hides = replicas[1].shortens = true;
+    assert_whole(relay(story(), LONG_MS));
+    set_replicas(2, BREAKS, 12, WORKS);
+    replicas[0].hides = replicas[1].differs = true;
+    const struct recorder *r = relay(story(), 200);
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->failure.kind, FAILURE_UNAVAILABLE);
+    assert_int_equal(r->n_of[0] + r->n_of[1], 11);
+    for (int i = 0; i < 2; i++)
+        assert_memory_equal(r->tokens[i], whole.tokens[i], r->n_of[i] * sizeof(whole.tokens[i][0]));
+    assert_int_equal(replicas[1].n_runs, 1); /* not again and again */
+    assert_true(replicas[0].n_runs > 1);     /* the first one may come back */
+}
+
+/* The first replica computes the prompt and writes a token, the second one the others: no failure,
+ * and not even a move. */
+static void test_one_reads_and_another_writes(void **state)
+{
+    (void)state;
+    split = true;
+    set_replicas(2, WORKS, 0, WORKS);
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(replicas[0].n_runs, 1);
+    assert_int_equal(replicas[1].n_runs, 1);
+    assert_true(replicas[1].resumed);
+    assert_int_equal(counts.n_split, 1);
+    assert_int_equal(counts.n_moved + counts.n_retried + counts.n_lost, 0);
+    struct request *q = story(); /* the prompt itself is no token of the answer */
+    q->generate.echo = true;
+    set_replicas(2, WORKS, 0, WORKS);
+    assert_int_equal(relay(q, LONG_MS)->n_fails, 0);
+    assert_true(replicas[1].resumed);
+    set_replicas(2, WORKS, 0, BREAKS); /* the second one is lost: back to the first */
+    replicas[1].after = 4;
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(replicas[0].n_runs, 2);
+    assert_int_equal(counts.n_split, 1);
+    assert_int_equal(counts.n_moved, 1);
+    set_replicas(1, WORKS, 0, WORKS); /* there is no second one by now */
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(replicas[0].n_runs, 1);
+    set_replicas(2, WORKS, 0, WORKS); /* it is not known who could go on */
+    replicas[0].hides = true;
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(replicas[1].n_runs, 0);
+    assert_int_equal(counts.n_split, 0);
+    split = false;
+}
+
 static void test_a_canary_that_fails_costs_nothing(void **state)
 {
     static const uint8_t new_sum[SHA256_BYTES] = {0xca};
@@ -663,6 +786,52 @@ static void test_a_model_that_loads_is_waited_for(void **state)
     assert_int_equal(r->n_fails, 1);
     assert_int_equal(r->failure.kind, FAILURE_NOT_LOADED);
     assert_string_equal(r->reason, "model_loading");
+}
+
+/* The node that was chosen loads the model for ever, and another one has it after a while, perhaps
+ * the one that lost the stream. */
+static void test_a_node_that_loads_is_left_for_one_that_is_ready(void **state)
+{
+    (void)state;
+    set_replicas(2, STALLS, 0, WORKS);
+    replicas[0].loads = true;
+    n_hidden = 3;
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(n_hidden, 0);
+    assert_int_equal(replicas[1].n_runs, 1);
+    assert_int_equal(replicas[0].n_blamed, 0);
+    assert_int_equal(counts.n_stalled, 0);
+    for (uint32_t i = 0; i < 2; i++) { /* it fails, or is full, before or within its answer */
+        set_replicas(2, i ? REFUSES : BREAKS, 5, STALLS);
+        replicas[1].after = 0;
+        replicas[1].loads = true;
+        struct recorder *r = fresh();
+        const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS, .stall_ms = 100};
+        relay_run(&o, &site.requests, story(), &r->sink);
+        for (int k = 0; k < 60000 && replicas[1].n_runs == 0; k++)
+            loop_turn(site.loop, 10);
+        replicas[0].way = WORKS;
+        turn_until_closed(r);
+        assert_whole(r);
+        assert_int_equal(replicas[0].n_runs, 2);
+    }
+}
+
+/* It has loaded the model by now, but not begun yet. */
+static void test_a_node_that_has_loaded_is_not_left_for_itself(void **state)
+{
+    (void)state;
+    set_replicas(1, STALLS, 0, WORKS);
+    replicas[0].loads = true;
+    struct recorder *r = fresh();
+    const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS, .stall_ms = 1};
+    relay_run(&o, &site.requests, story(), &r->sink);
+    replicas[0].loads = false;
+    for (const uint64_t until = clock_ns() + 300000000u; clock_ns() < until;)
+        loop_turn(site.loop, 10);
+    assert_int_equal(replicas[0].n_runs, 1);
+    flow_cancel(&r->sink);
+    turn_until_closed(r);
 }
 
 static void test_a_lost_replica_is_waited_for(void **state)
@@ -852,11 +1021,16 @@ int main(void)
         cmocka_unit_test(test_a_hedge_waits_for_a_second_replica),
         cmocka_unit_test(test_two_replicas_are_cancelled),
         cmocka_unit_test(test_another_version_does_not_continue),
+        cmocka_unit_test(test_an_unknown_version_is_proved_by_its_tokens),
+        cmocka_unit_test(test_another_version_is_found_by_its_tokens),
+        cmocka_unit_test(test_one_reads_and_another_writes),
         cmocka_unit_test(test_a_canary_that_fails_costs_nothing),
         cmocka_unit_test(test_replicas_that_are_silent_for_ever),
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
         cmocka_unit_test(test_what_a_replica_refuses),
         cmocka_unit_test(test_a_model_that_loads_is_waited_for),
+        cmocka_unit_test(test_a_node_that_loads_is_left_for_one_that_is_ready),
+        cmocka_unit_test(test_a_node_that_has_loaded_is_not_left_for_itself),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),
         cmocka_unit_test(test_any_version_may_answer_at_last),
         cmocka_unit_test(test_a_request_that_ends_its_replicas),

@@ -36,7 +36,8 @@ static int set_up(void **state)
 {
     (void)state;
     now = 1000 * MS;
-    silence_begin(&s, now);
+    silence_lost(&s);
+    silence_heard(&s, now);
     return 0;
 }
 
@@ -44,7 +45,8 @@ static void test_silence_is_long_after_the_limit(void **state)
 {
     (void)state;
     assert_int_equal(looks(25 * MS), 41);
-    silence_begin(&s, now += 10 * MS); /* not from the look before */
+    silence_lost(&s);
+    silence_heard(&s, now += 10 * MS); /* not from the look before */
     assert_int_equal(looks(25 * MS), 41);
 }
 
@@ -84,6 +86,17 @@ static void test_late_beats_are_expected(void **state)
     assert_int_equal(looks(25 * MS), 161); /* never more than four times as long */
 }
 
+/* It was lost, and comes back: it is no longer expected to be late, and was not silent meanwhile.
+ */
+static void test_what_was_lost_begins_anew(void **state)
+{
+    (void)state;
+    beats(1, 900 * MS);
+    silence_lost(&s);
+    silence_heard(&s, now += 5000 * MS);
+    assert_int_equal(looks(25 * MS), 41);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +104,7 @@ int main(void)
         cmocka_unit_test_setup(test_standing_still_is_not_their_silence, set_up),
         cmocka_unit_test_setup(test_a_slow_process_notices, set_up),
         cmocka_unit_test_setup(test_late_beats_are_expected, set_up),
+        cmocka_unit_test_setup(test_what_was_lost_begins_anew, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/file/file_read.h"
 #include "base/mem.h"
+#include "cluster/affinity/split_way.h"
 #include "config/config.h"
 #include "config/config_describe.h"
 #include "config/config_diff.h"
@@ -34,7 +35,7 @@ static const char whole[] =
     "  - {name: app, sha256: " SHA ", rate: 20, priority: 1}\n"
     "limits: {body: 2KiB, idle_timeout: 2m}\n"
     "deadline: {default: 500ms, max: 3s}\n"
-    "cluster: {nodes: [a:1, b:2], heartbeat: 50ms}\n"
+    "cluster: {nodes: [a:1, b:2], heartbeat: 50ms, split: always}\n"
     "cors: ['*']\n";
 
 static struct config *parse(const char *text)
@@ -69,6 +70,7 @@ static void test_configuration_is_read(void **state)
     assert_int_equal(c->max_deadline_ms, 3000);
     assert_int_equal(c->cluster.nodes.n, 2);
     assert_int_equal(c->cluster.heartbeat_ms, 50);
+    assert_int_equal(c->cluster.split, SPLIT_ALWAYS);
     assert_int_equal(c->cors.n, 1);
     const struct config_setting *s = config_settings_find(&c->set, "models[a].context");
     assert_non_null(s);
@@ -135,6 +137,7 @@ static void test_errors_say_where_and_what(void **state)
         {"keys: [{name: \"a\\0b\", sha256: " SHA "}]\n", "f:1:15: name must not contain NUL"},
         {"tls: {cert: a.pem}\n", "f:1:13: tls needs cert and key"},
         {"cluster: {heartbeat: 5ms}\n", "heartbeat must be from 20 to 2147483647 ms"},
+        {"cluster: {split: sometimes}\n", "split must be one of: auto, never, always"},
         {"listen: [1, 2, 3, 4, 5, 6, 7, 8, 9]\n", "listen has more than 8 entries"},
         {"watch: maybe\n", "f:1:8: watch must be true or false"},
         {"a: [\n", "f:2:1: "},
@@ -213,6 +216,7 @@ static void test_defaults_are_those_of_the_parts(void **state)
     assert_int_equal(c->limits.max_resets, d->max_resets);
     assert_int_equal(c->limits.max_headers, d->max_headers);
     assert_int_equal(c->load_wait_ms, 10000);
+    assert_int_equal(c->cluster.split, SPLIT_AUTO);
     assert_int_equal(c->cache_bytes, 16u << 20);
     assert_true(c->watch && c->log_requests);
     assert_int_equal(c->set.n, 0);

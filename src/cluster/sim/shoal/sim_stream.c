@@ -632,7 +632,7 @@ uint32_t sim_stream_open(void)
 
 void sim_stream_init(void)
 {
-    static const struct replica_ops ops = {run, NULL};
+    static const struct replica_ops ops = {.run = run};
     static const struct replica_source_ops source = {find};
     memset(held, 0, sizeof(held));
     sim.source = (struct replica_source){.ops = &source, .counts = &sim.replica_counts};

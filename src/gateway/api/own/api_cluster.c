@@ -186,6 +186,7 @@ static void put_counts(struct json_out *j, const struct replica_counts *n)
     json_out_member_object(j, "counts");
     json_out_member_uint(j, "requests", n->n_requests);
     json_out_member_uint(j, "moved", n->n_moved);
+    json_out_member_uint(j, "split", n->n_split);
     json_out_member_uint(j, "retried", n->n_retried);
     json_out_member_uint(j, "lost", n->n_lost);
     json_out_member_uint(j, "hedged", n->n_hedged);
