@@ -106,6 +106,7 @@ struct relay {
     /* by what the replica says about its speed: until its first piece, and later */
     uint64_t stall_ns, token_stall_ns;
     uint64_t watch_ns;        /* when the watch is due */
+    bool stood;               /* it was late the last time */
     uint64_t rival_ns;        /* when the second replica began */
     struct replica *rival_at; /* the last second one, which was silent, too; or NULL */
     struct executor_timer timer, watch;
@@ -1085,7 +1086,9 @@ static void on_watch(struct executor_timer *t)
     }
     if (held)
         y->pace.last_ns = now;
-    if (now - due > STOOD_NS) { /* what came meanwhile has not been read yet */
+    y->stood = now - due > STOOD_NS && !y->stood;
+    if (y->stood) { /* what came meanwhile has not been read yet; a process that is always late does
+                       not wait for ever */
         watch_at(y, now + AGAIN_NS);
         return;
     }

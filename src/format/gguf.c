@@ -295,11 +295,6 @@ static int load_parts(struct model_file **out, struct file_map *map, struct err 
     return rc;
 }
 
-int gguf_open(struct model_file **out, const char *path, struct err *e)
-{
-    return gguf_open_with(out, path, NULL, e);
-}
-
 static int open_model(struct model_file **out, const char *path, const char *key_file, bool parts,
                       struct err *e)
 {
@@ -321,9 +316,9 @@ static int open_model(struct model_file **out, const char *path, const char *key
     return rc;
 }
 
-int gguf_open_with(struct model_file **out, const char *path, const char *key_file, struct err *e)
+int gguf_open(struct model_file **out, const char *path, struct err *e)
 {
-    return open_model(out, path, key_file, false, e);
+    return open_model(out, path, NULL, false, e);
 }
 
 int gguf_open_parts(struct model_file **out, const char *path, const char *key_file, struct err *e)

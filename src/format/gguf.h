@@ -13,11 +13,8 @@
 #include "format/model_file.h"
 
 SHOAL_MUST_CHECK int gguf_open(struct model_file **out, const char *path, struct err *e);
-/* The same for a file that may be encrypted (sealed_file.h); key_file: its key, or NULL. */
-SHOAL_MUST_CHECK int gguf_open_with(struct model_file **out, const char *path, const char *key_file,
-                                    struct err *e);
-/* The same, but of an encrypted file the matrices of layers are not there yet: whoever reads them
- * asks model_file_need. */
+/* The same for a file that may be encrypted (sealed_file.h; key_file: its key, or NULL): then the
+ * matrices of layers are not there yet, and whoever reads them asks model_file_need. */
 SHOAL_MUST_CHECK int gguf_open_parts(struct model_file **out, const char *path,
                                      const char *key_file, struct err *e);
 /* bytes: the whole file, at any alignment. */

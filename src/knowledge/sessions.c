@@ -327,6 +327,7 @@ struct turn {
     struct offload offload;
     struct history before;
     uint32_t max_tokens; /* limit of earlier messages, for this attempt */
+    bool noted;          /* the note is part of this attempt */
     uint32_t n_sent;     /* messages of it */
     bool away, cancelled;
     bool too_long; /* for the model: retry with fewer messages */
@@ -483,7 +484,8 @@ static void on_done(struct sink *s, const struct sink_done *e)
 static bool may_shorten(const struct turn *t, const struct failure *f)
 {
     return f->reason && strcmp(f->reason, "context_length_exceeded") == 0 && !t->front.started &&
-           !t->cancelled && t->max_tokens > 0 && t->n_sent > t->request->generate.chat.n_messages;
+           !t->cancelled && t->max_tokens > 0 &&
+           (t->noted || t->n_sent > t->request->generate.chat.n_messages);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
@@ -712,6 +714,7 @@ static void on_loaded(void *ctx)
     }
     history_trim(&all, t->max_tokens, r->generate.chat.n_messages);
     t->n_sent = all.n;
+    t->noted = t->max_tokens > 0 && all.note; /* it may be what is too long */
     if (t->max_tokens > 0 && history_use_note(&all, &r->arena, &t->error) < 0)
         log_warn("sessions", "%s", t->error.msg); /* it goes on without it */
     request_borrow(copy, r);                      /* which stays until the turn is closed */

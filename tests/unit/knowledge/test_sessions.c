@@ -526,6 +526,22 @@ static void test_what_is_dropped_becomes_a_note(void **state)
     }
 }
 
+/* A note that is too long for the model is left out, too. */
+static void test_a_note_that_does_not_fit(void **state)
+{
+    (void)state;
+    trace("== %s\n", __func__);
+    open_with_notes(60);
+    say_until_noted();
+    char text[600] = "again"; /* leaves no room for earlier messages: only the note is added */
+    for (int i = 0; i < 90; i++)
+        strcat(text, " word");
+    model.n_fits = 1;
+    say_and_note(text, "fine");
+    assert_int_equal(strncmp(model.seen, "user:again word", 15), 0);
+    model.n_fits = 0;
+}
+
 /* Without a note messages stay, up to four times as many; the conversation goes on. */
 static void test_a_note_that_is_not_written(void **state)
 {
@@ -606,6 +622,7 @@ int main(void)
         TEST(test_the_store_may_be_away),
         TEST(test_places),
         TEST(test_what_is_dropped_becomes_a_note),
+        TEST(test_a_note_that_does_not_fit),
         TEST(test_a_note_that_is_not_written),
         TEST(test_the_usual_place),
     };
