@@ -998,7 +998,10 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     if (x->ask) {
         home_act_put_result(x, "ask");
         home_act_put_text(x, "ask", x->ask);
-        return home_act_plain_line(x, HOME_SAY_MISSING); /* a question has one right wording */
+        const struct home_slot *asked = home_table_slot(x->t, x->ask);
+        return asked && asked->question /* it has one right wording */
+                   ? home_act_plain_line(x, HOME_SAY_MISSING)
+                   : act_line(x, &x->t->line_ask, false, HOME_SAY_MISSING);
     }
     if (x->n_things == 0 && !all_known(x)) {
         home_act_put_result(x, "unknown");

@@ -212,6 +212,8 @@ static void test_lines(void **state)
          "  verify       check who signed a model, and that it is what was signed\n"
          "  encrypt      encrypt a model, so that a stolen disk does not give it away\n"
          "  decrypt      write the plain file of an encrypted model\n"
+         "  delta        write a new version of a model as a patch of the old one\n"
+         "  patch        make the new version of a model of the old one and a patch\n"
          "  list         list the models of a running server\n"
          "  load         load a model on a running server\n"
          "  unload       unload a model from a running server's memory\n"
