@@ -62,7 +62,7 @@ async function understands() {
 export async function enter() {
     field.grow();
     const able = await understands().catch(() => true); // what is wrong is reported when asking
-    $('ask-form').hidden = $('ask-under').hidden = !able;
+    $('ask-under').hidden = !able; // the form stays: nodes with the models may come
     $('ask-note').replaceChildren(...able ? [] : [empty('This server takes no commands',
         'They need the models that come with Shoal. You can still use ', h('a', { href: '#chat' }, 'Chat'), ' and ', h('a', { href: '#try' }, 'Try'), '.')]);
 }

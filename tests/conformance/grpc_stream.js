@@ -26,7 +26,7 @@ async function discovers(address, version) {
     const reflection = new GrpcReflection(address, plain, {}, version);
     t.same((await reflection.listServices()).sort().join(), services.join(), `${version}: services`);
     t.same((await reflection.listMethods('shoal.v1.Shoal')).map((m) => m.name).join(),
-        'Generate,GenerateStream,Classify,Tag,Embed,Score,ScoreStream', 'methods');
+        'Generate,GenerateStream,Classify,Tag,Embed,Score,ScoreStream,Recognize,Speak', 'methods');
     const found = (await reflection.getDescriptorBySymbol('shoal.v1.Shoal')).getPackageObject({ keepCase: true });
     const client = new found.shoal.v1.Shoal(address, plain);
     const classes = await call(client, 'Classify', { input: ['turn off the lights'], top: 1 });

@@ -128,7 +128,7 @@ async function bare(browser) {
     await page.click('nav >> text=Ask');
     await page.waitForSelector('#ask-note .empty');
     t.check(/takes no commands/.test(await text(page, '#ask-note')), 'no commands');
-    t.check(!await page.isVisible('#ask-form') && !await page.isVisible('#ask-budget'), 'and no field for them');
+    t.check(!await page.isVisible('#ask-budget'), 'and no budget for them');
     for (const [view, title] of [['sensors', 'No sensors here'], ['home', 'No home here'], ['shoal', 'This server is alone']]) { // by their addresses
         await page.goto(`${server.url}/#${view}`);
         await page.waitForSelector(`#${view}-note .empty`);

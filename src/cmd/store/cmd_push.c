@@ -17,7 +17,7 @@ cmd_fn cmd_push, cmd_import_ollama, cmd_import_hf;
 
 static const struct opts_def push_defs[] = {
     {"sign", 0, OPTS_TEXT, "KEY", NULL, 0, 0,
-     "private key (PEM) to sign it with, as 'cosign sign --key' does"},
+     "private key (PEM) to sign it with, as cosign does"},
 };
 
 static const struct opts_page push_page = {

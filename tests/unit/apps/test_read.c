@@ -327,6 +327,9 @@ static void test_things_named_together(void **state)
              "turn_on l.hall: done; turn_off l.desk: done");
     comes_to("turn on the hall lamp or Moby", "on @l.hall", "turn_on l.hall: done");
     comes_to("turn on Moby and Moby", "on @l.desk", "turn_on l.desk: done");
+    /* what the home has is not unknown */
+    comes_to("turn on Moby", "on unknown w2 w2", "turn_on l.desk: done");
+    comes_to("turn on Mobys", "on unknown w2 w2", "turn_on: unknown");
     /* words that the plan copies are no row of things */
     comes_to("turn on Moby for lamp and Moby", "on @l.desk what w4 w6", "turn_on l.desk: done");
 }

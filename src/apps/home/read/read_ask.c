@@ -160,7 +160,9 @@ static const char *live_words(const struct read_work *r, const char *what)
 static bool ask_live(struct read_work *r, const struct read_plan_act *p,
                      const struct home_plan_quantity *q)
 {
-    const bool history = read_is(p->quantity, "history");
+    /* of what only the sensors know, the state is what happened to it */
+    const bool history = read_is(p->quantity, "history") ||
+                         (p->unknown.to > 0 && (!p->quantity || read_is(p->quantity, "state")));
     const struct home_action *action = home_table_verb(r->t, history ? "history" : "sensor");
     const char *what = history ? NULL : read_value_name(r, p, q);
     if (!r->here->live || !action || (p->things.n > 0 && read_make_is_named(r, p)) ||

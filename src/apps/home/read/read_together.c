@@ -130,11 +130,27 @@ static void give(struct read_plan *plan, struct read_plan_act *act, const struct
     plan->n = kept;
 }
 
+/* What the reader does not know, but the home does: "motor 3" is a whole name. */
+static void recognize(const struct read_lines *lines, const struct home_words *plain,
+                      struct read_plan_act *x)
+{
+    uint32_t n, line;
+    if (x->unknown.to == 0 || x->things.n > 0 || x->unknown.to > plain->n)
+        return;
+    line = named_at(lines, plain, x->unknown.from, &n);
+    if (line == NONE || x->unknown.from + n != x->unknown.to)
+        return;
+    x->unknown = (struct read_plan_span){0, 0};
+    x->things.at[x->things.n++] = (uint8_t)line;
+}
+
 void read_together(struct arena *a, const struct home_table *t, const struct read_lines *lines,
                    struct read_plan *plan)
 {
     const struct home_words plain = home_words_plain_all(a, &lines->words);
     struct row row;
+    for (uint32_t i = 0; i < plan->n; i++)
+        recognize(lines, &plain, &plan->acts[i]);
     for (uint32_t at = 0; next_row(t, lines, &plain, &at, &row);) {
         struct read_plan_act *act = act_on(plan, &row);
         if (act && (ends(t, &plain, row.end) || has(&act->things, row.lines.at[row.lines.n - 1])))

@@ -11,9 +11,10 @@
 
 #include "apps/home/read/read_lines.h"
 
-/* Completes the acts of a plan. Left alone: things of which an act has its own ("lock the front
- * door and the garage open"), and things that something else is said about ("turn the tv on, the
- * radio is broken"), unless the reader points at the last of them. */
+/* Completes the acts of a plan; what it takes for unknown and is a whole name, is that thing. Left
+ * alone: things of which an act has its own ("lock the front door and the garage open"), and things
+ * that something else is said about ("turn the tv on, the radio is broken"), unless the reader
+ * points at the last of them. */
 void read_together(struct arena *a, const struct home_table *t, const struct read_lines *lines,
                    struct read_plan *plan);
 
