@@ -41,6 +41,8 @@ static const char house[] =
     "  - {id: oven, kind: heater, room: kitchen}\n"
     "  - {id: heat, name: heating, kind: climate}\n"
     "  - {id: tv, kind: media, room: bedroom}\n"
+    "  - {id: r.bed, name: radio, kind: media, room: bedroom}\n"
+    "  - {id: r.study, name: radio, kind: media, room: study}\n"
     "  - {id: coffee, name: coffee machine, kind: appliance, room: kitchen}\n"
     "machines:\n"
     "  - {id: fv1, name: fermenter one, aliases: [fv1], kind: machine, limits: {pressure: {min: 0, "
@@ -327,6 +329,10 @@ static void test_things_named_together(void **state)
              "turn_on l.hall: done; turn_off l.desk: done");
     comes_to("turn on the hall lamp or Moby", "on @l.hall", "turn_on l.hall: done");
     comes_to("turn on Moby and Moby", "on @l.desk", "turn_on l.desk: done");
+    /* of things with one name, those in the room that was said */
+    comes_to("study, radio off", "off @r.bed @r.study", "turn_off r.study: done");
+    comes_to("both radios off in bedroom and study", "off @r.bed @r.study",
+             "turn_off r.bed r.study: done");
     /* what the home has is not unknown */
     comes_to("turn on Moby", "on unknown w2 w2", "turn_on l.desk: done");
     comes_to("turn on Mobys", "on unknown w2 w2", "turn_on: unknown");
