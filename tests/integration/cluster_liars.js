@@ -136,9 +136,10 @@ const stop = (member) => member.end('SIGKILL');
         await t.until(() => new RegExp(`node ${name}|continues on node|also sending it to node`).test(gw.log), `${name}: the log tells`);
         t.same(await t.metric(gw, 'shoal_lost_total'), 0, `${name}: nothing is lost`);
         if (name === 'noise') { // excluded after two failures
-            for (let i = 0; i < 20; i++)
+            await t.until(async () => { // on a busy machine the liar may look too slow to be asked for a while
                 t.same((await ask(gw)).choices?.[0].text, want, 'noise: the text');
-            t.check(await t.metric(gw, 'shoal_breakers_opened_total') > 0, 'noise: a breaker opened');
+                return await t.metric(gw, 'shoal_breakers_opened_total') > 0;
+            }, 'noise: a breaker opened');
             // the pause doubles with every attempt, from 100 ms to 12.8 s
             const ms = performance.now() - began, most = 3 + Math.log2(1 + ms / 100) + ms / 12800;
             t.check(it.n_runs <= most, `noise: asked ${it.n_runs} times in ${ms} ms`);

@@ -206,17 +206,12 @@ bool door_enter_more(struct call *c, uint32_t n_prompts)
     return false;
 }
 
-static void set_deadline(struct call *c, uint64_t ms)
-{
-    uint32_t most = c->gl->config->max_deadline_ms;
-    if (most && (ms == 0 || ms > most))
-        ms = most;
-    c->deadline_ns = ms ? c->start_ns + ms * 1000000u : 0;
-}
-
 void door_set_budget(struct call *c, double ms)
 {
-    set_deadline(c, ms >= 1 ? (uint64_t)ms : 1);
+    const double most = c->gl->config->max_deadline_ms;
+    if (most > 0 && (ms <= 0 || ms > most))
+        ms = most;
+    c->deadline_ns = ms > 0 ? c->start_ns + (uint64_t)(ms * 1e6) : 0;
 }
 
 static bool read_deadline(struct call *c)
@@ -232,7 +227,7 @@ static bool read_deadline(struct call *c)
         }
         door_set_budget(c, v);
     } else {
-        set_deadline(c, c->gl->config->default_deadline_ms);
+        door_set_budget(c, c->gl->config->default_deadline_ms);
     }
     return true;
 }
