@@ -784,7 +784,7 @@ static bool answer_state(struct home_act *x, const struct home_words *plain,
     const char *id = ask_plan_text_of(x->o, "id");
     if (!x->here->states)
         return false;
-    if (x->n_things > 1)
+    if (x->n_things > 1 || (x->n_things == 1 && x->lists))
         return asked && answer_which(x, asked, out);
     x->state = id ? home_answer_state(x->a, x->t, x->here, id, asked) : NULL;
     if (!x->state)
@@ -805,13 +805,15 @@ static const struct home_slot *slot_of_type(const struct home_table *t, enum hom
 }
 
 /* The models have seen few texts with repetition and miss their times: this reads the words after
- * the phrase, "at 6 pm" or "at sunset". */
-static void read_clock(struct home_act *x, struct home_fill *s, const struct home_words *w)
+ * the phrase, "at 6 pm" or "at sunset", and any clock that begins before word `until`: "7 on
+ * weekdays". */
+static void read_clock(struct home_act *x, struct home_fill *s, const struct home_words *w,
+                       uint32_t until)
 {
     const struct home_slot *time = slot_of_type(x->t, HOME_SLOT_TIME);
-    for (uint32_t i = 1; time && i < w->n; i++) {
-        uint32_t n =
-            home_table_lists(&x->t->front, w->w[i - 1]) ? home_due_clock_at(x->a, x->t, w, i) : 0;
+    for (uint32_t i = 0; time && i < w->n; i++) {
+        const bool fronted = i > 0 && home_table_lists(&x->t->front, w->w[i - 1]);
+        uint32_t n = fronted || i < until ? home_due_clock_at(x->a, x->t, w, i) : 0;
         if (n == 0)
             continue;
         const char *text = home_words_join(x->a, w, i, i + n);
@@ -845,8 +847,8 @@ static void read_again(struct home_act *x, struct home_fill *s, const struct hom
     x->due.every = every.words;
     x->due.days = every.days;
     x->due.period_s = every.period_s;
-    if (!has_time(s))
-        read_clock(x, s, plain);
+    if (!has_time(s)) /* the number in front of a period is its length: "2 hours" */
+        read_clock(x, s, plain, every.period_s > 0 ? 0 : every.from);
 }
 
 /* ... and after them. */
@@ -940,6 +942,8 @@ static bool answer_live(struct home_act *x, const struct home_fill *s, struct ho
     if (x->state)
         home_act_put_text(x, "state", x->state);
     home_act_put_result(x, "done");
+    if (which == HOME_SAY_READING)
+        x->state = home_answer_spoken(x->a, x->t, r.value, *r.unit ? r.unit : NULL);
     *out = home_act_plain_line(x, which);
     return true;
 }

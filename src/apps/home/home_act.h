@@ -31,6 +31,7 @@ struct home_act { /* one action being made */
     const char *clock;         /* its time, as shown; NULL: none */
     const char *again_time;    /* for a repeated action without a slot for a time, as shown */
     bool doubtful;             /* it may not be what was meant: it waits for a yes */
+    bool lists;                /* a question which of them are so, if it is only one, too */
     double sign;               /* direction of a change: -1, +1; 0: the value is set */
     const struct home_thing **things; /* the things it acts on */
     uint32_t n_things;

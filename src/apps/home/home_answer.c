@@ -1,6 +1,8 @@
 /* home_answer.c - see home_answer.h. */
 #include "apps/home/home_answer.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "apps/home/home_values.h"
@@ -34,6 +36,17 @@ const char *home_answer_number(struct arena *a, const struct home_table *t, doub
                                   get_number, (void *)(uintptr_t)n);
     }
     return unit ? arena_printf(a, "%s %s", n, unit) : n;
+}
+
+const char *home_answer_spoken(struct arena *a, const struct home_table *t, double number,
+                               const char *unit)
+{
+    const double size = fabs(number);
+    const char *digits = size >= 100.0  ? arena_printf(a, "%.0f", number)
+                         : size >= 1.0  ? arena_printf(a, "%.1f", number)
+                         : size >= 1e-9 ? arena_printf(a, "%.2g", number)
+                                        : "0";
+    return home_answer_number(a, t, strtod(digits, NULL), unit);
 }
 
 static const char *in_words(struct arena *a, const struct home_table *t, const struct home_state *s)

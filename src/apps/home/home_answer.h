@@ -26,6 +26,9 @@ const struct home_effect *home_answer_asked(const struct home_table *t,
 /* "19 degrees", "1 degree", "4 bar"; unit NULL: none. */
 const char *home_answer_number(struct arena *a, const struct home_table *t, double number,
                                const char *unit);
+/* The same as people say what was measured: "21.4 degrees", "1013 hPa". */
+const char *home_answer_spoken(struct arena *a, const struct home_table *t, double number,
+                               const char *unit);
 /* The state of one thing, in words; asked NULL: the ability that was set last. NULL: not known. */
 const char *home_answer_state(struct arena *a, const struct home_table *t,
                               const struct home_here *here, const char *id,

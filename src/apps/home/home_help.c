@@ -34,6 +34,11 @@ static const char *kinds_of(struct arena *a, const struct home_table *t, const s
     return out;
 }
 
+const char *home_help_about(struct arena *a, const struct home_table *t)
+{
+    return t->help.about.n > 0 ? home_template_fill(a, &t->help.about, get_text, NULL) : "";
+}
+
 const char *home_help_text(struct arena *a, const struct home_table *t,
                            const struct home_here *here, bool simulated)
 {

@@ -8,6 +8,8 @@
 
 #include "apps/home/home_answer.h"
 
+/* Who speaks; "": the table does not say. */
+const char *home_help_about(struct arena *a, const struct home_table *t);
 /* The answer; simulated: nothing is connected. "": the table has none. */
 const char *home_help_text(struct arena *a, const struct home_table *t,
                            const struct home_here *here, bool simulated);

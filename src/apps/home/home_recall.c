@@ -11,7 +11,7 @@ struct search {
     const struct home_recall_query *q;
     struct home_words which; /* words that say which one */
     struct home_recall *out;
-    bool any_kind;
+    bool any_kind, by_name;
     int64_t now_ms;
 };
 
@@ -41,11 +41,27 @@ static bool fits(struct search *s, const struct home_later_entry *x)
     return true;
 }
 
+/* Is the entry's own name among the words? "The bread one" is the timer named bread. */
+static bool is_called(struct search *s, const struct home_later_entry *x)
+{
+    const char *name = x->action ? ask_plan_text_of(x->action, "name") : NULL;
+    struct home_words w = home_words_split(s->a, home_words_lower(s->a, name ? name : ""));
+    for (uint32_t i = 0; i < w.n; i++) {
+        bool said = false;
+        for (uint32_t k = 0; k < s->which.n && !said; k++)
+            said = strcmp(s->which.w[k], w.w[i]) == 0;
+        if (!said)
+            return false;
+    }
+    return w.n > 0;
+}
+
 static void add_fitting(void *ctx, const struct home_later_entry *x)
 {
     struct search *s = ctx;
     struct home_recall *out = s->out;
-    if (x->result || x->begun || out->n == HOME_LATER_MAX || !fits(s, x))
+    if (x->result || x->begun || out->n == HOME_LATER_MAX ||
+        !(s->by_name ? is_called(s, x) : fits(s, x)))
         return;
     out->ids[out->n] = arena_printf(s->a, "%llu", (unsigned long long)x->id);
     out->names[out->n++] =
@@ -88,6 +104,9 @@ struct home_recall home_recall_find(struct arena *a, const struct home_table *t,
     if (l)
         home_later_each(l, add_fitting, &s);
     s.any_kind = true;
+    if (l && out.n == 0 && s.which.n > 0)
+        home_later_each(l, add_fitting, &s);
+    s.by_name = true; /* more was said than its name */
     if (l && out.n == 0 && s.which.n > 0)
         home_later_each(l, add_fitting, &s);
     for (uint32_t i = 0; i < s.which.n; i++)

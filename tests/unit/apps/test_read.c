@@ -10,12 +10,14 @@
 #include <cmocka.h>
 
 #include "apps/home/ask/ask_pack.h"
+#include "apps/home/home_recall.h"
 #include "apps/home/later/home_later.h"
 #include "apps/home/read/read_acts.h"
 #include "apps/home/read/read_cover.h"
 #include "apps/home/read/read_lines.h"
 #include "apps/home/read/read_plan.h"
 #include "apps/home/site/home_file_read.h"
+#include "apps/home/site/home_live.h"
 #include "apps/home/site/home_things.h"
 #include "engine/native/reader.h"
 
@@ -424,6 +426,188 @@ static void test_a_plan_that_is_not_sure_waits(void **state)
     assert_int_equal(d.n_held, 1);
 }
 
+/* What a text's plan comes to: its only action, and what is said. */
+static struct home_draft made(const char *text, const char *plan)
+{
+    struct home_draft d = {0};
+    struct read_work w = work_on(text, NULL, &d);
+    struct read_plan p = plan_of(w.lines, plan);
+    read_acts(&w, &p);
+    return d;
+}
+
+static const char *said(const struct home_draft *d)
+{
+    const struct home_draft_line *l = d->n_lines > 0 ? &d->lines[0] : NULL;
+    return l && l->say ? l->say : l && l->text ? l->text : "";
+}
+
+/* "A little" moves what has a position by a step; without it "raise" opens. */
+static void test_a_little_is_a_step(void **state)
+{
+    static const struct {
+        const char *text, *plan;
+        double change; /* 0: none */
+    } rows[] = {
+        {"raise the bedroom curtain a little", "up @c.bed position bit", 10},
+        {"lower the bedroom curtain a bit", "down @c.bed position bit", -10},
+        {"raise the bedroom curtain", "up @c.bed position", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct home_draft d = made(rows[i].text, rows[i].plan);
+        assert_int_equal(d.n_actions, 1);
+        assert_string_equal(d.actions[0]->name, "open");
+        const struct ask_plan_field *f = ask_plan_field_of(d.actions[0], "change");
+        assert_true((f ? f->number : 0) == rows[i].change);
+    }
+}
+
+/* A bare number for a room is of what was named, or of what has a unit of its own. */
+static void test_a_bare_number_for_a_room_asks(void **state)
+{
+    (void)state;
+    comes_to("kitchen to 40", "set light @kitchen brightness to_value w2 w2",
+             "set_brightness: ask");
+    comes_to("kitchen to 40 percent", "set light @kitchen brightness to_value w2 w3",
+             "set_brightness l.kitchen 40: done");
+    comes_to("dim the kitchen to 40", "set light @kitchen brightness to_value w4 w4",
+             "set_brightness l.kitchen 40: done");
+    comes_to("kitchen light to 40", "set light @kitchen brightness to_value w3 w3",
+             "set_brightness l.kitchen 40: done");
+    comes_to("kitchen ceiling light to 40", "set @l.kitchen brightness to_value w4 w4",
+             "set_brightness l.kitchen 40: done");
+}
+
+/* The time and the date answer only what they are asked. */
+static void test_other_questions(void **state)
+{
+    static const struct {
+        const char *text, *plan, *action;
+    } rows[] = {
+        {"what time is it", "other time", "get_time"},
+        {"how long until six", "other time", ""},
+        {"how many days until christmas", "other time", ""},
+        {"what day is it", "other date", "get_date"},
+        {"what date is next friday", "other date", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct home_draft d = made(rows[i].text, rows[i].plan);
+        assert_string_equal(d.n_actions > 0 ? d.actions[0]->name : "", rows[i].action);
+    }
+    const struct home_draft who = made("who are you", "other about");
+    assert_non_null(strstr(said(&who), "Shoal"));
+}
+
+/* "7 on weekdays" has a time in front; the number of a period is none. */
+static void test_a_time_in_front_of_a_repetition(void **state)
+{
+    const struct home_draft alarm = made("alarm for 7 on weekdays", "alarm set_one every w2 w4"),
+                            hours = made("every 2 hours remind me to drink",
+                                         "remind set_one what w6 w6 every w0 w2");
+    (void)state;
+    assert_string_equal(shown(alarm.actions, alarm.n_actions), "set_alarm: done");
+    assert_string_equal(ask_plan_text_of(alarm.actions[0], "time"), "07:00");
+    assert_null(ask_plan_text_of(hours.actions[0], "time"));
+}
+
+/* Which of them are so: also where there is only one. */
+static void test_which_of_one(void **state)
+{
+    const struct home_state off = {.ability = "power", .text = "off"};
+    (void)state;
+    home_states_set(home_things_states(things), "l.hall", &off);
+    const struct home_draft d = made("what is on in the hall", "ask which everything @hall is_on");
+    assert_string_equal(said(&d), "Nothing there is on.");
+}
+
+/* Does any word stand for what the act is about? */
+static void test_hints(void **state)
+{
+    static const struct {
+        const char *text, *plan;
+        bool hints;
+    } rows[] = {
+        {"everybody out of the hall", "off light @hall", false},
+        {"hall light off", "off light @hall", true},
+        {"hall lihgt off", "off light @hall", true},
+        {"starting the mill takes two minutes", "start @l.kitchen", false},
+        {"start the fermenter", "start @fv1", true}, /* a part of the name */
+        {"Moby off", "off @l.desk", true},
+        {"make it 21 degrees", "set climate temperature to_value w2 w3", true}, /* by its unit */
+        {"make it 21", "set climate temperature to_value w2 w2", false},
+        {"more brightness", "up light brightness", true},
+        {"turn it off", "off it", true},
+        {"ten minutes", "timer set_one dur w0 w1", true}, /* about no thing */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct read_lines *l = lines_of(rows[i].text, NULL);
+        struct read_plan p = plan_of(l, rows[i].plan);
+        if (read_cover_hints(&a, pack.table, l, &p.acts[0]) != rows[i].hints)
+            fail_msg("%s: %s", rows[i].text, rows[i].hints ? "no word hints at it" : "hints");
+    }
+}
+
+/* ---- what only the server knows ------------------------------------------------------------- */
+
+static bool motor_reading(struct home_live *l, struct arena *in, const char *what,
+                          const char *where, struct home_live_reading *out)
+{
+    (void)l;
+    (void)in;
+    *out = (struct home_live_reading){"motor 3 vibration", 2.3456, "mm/s"};
+    return strcmp(what, "temperature") != 0 && strcmp(where, "motor 3") == 0;
+}
+
+static bool motor_alarm(struct home_live *l, struct arena *in, const char *where,
+                        struct home_live_alarm *out)
+{
+    (void)l;
+    (void)in;
+    *out = (struct home_live_alarm){"motor 3", "Motor 3 shakes.", false};
+    return strcmp(where, "motor 3") == 0;
+}
+
+/* The reader points at a thing of the home that nobody named: the server's own machine is meant. */
+static void test_what_the_server_knows(void **state)
+{
+    static const struct home_live_ops ops = {motor_reading, motor_alarm};
+    struct home_live live = {&ops};
+    struct home_draft d = {0};
+    struct read_work w = work_on("what happened with motor 3", NULL, &d);
+    struct home_here here = *w.here;
+    struct read_plan p = plan_of(w.lines, "ask @l.kitchen history");
+    (void)state;
+    w.here = &here;
+    read_acts(&w, &p);
+    assert_int_equal(d.n_actions, 0); /* nobody knows it */
+    here.live = &live;
+    d = (struct home_draft){0};
+    read_acts(&w, &p);
+    assert_string_equal(shown(d.actions, d.n_actions), "explain_alarm: done");
+    assert_string_equal(said(&d), "Motor 3 shakes.");
+}
+
+/* What is measured is said as people say it; the action has every digit. */
+static void test_readings_are_rounded(void **state)
+{
+    static const struct {
+        double number;
+        const char *unit, *said;
+    } rows[] = {{21.434, "celsius", "21.4 degrees"},
+                {1013.25, "hPa", "1013 hPa"},
+                {-3.96, "celsius", "-4 degrees"},
+                {0.03456, NULL, "0.035"},
+                {0, NULL, "0"},
+                {99.96, NULL, "100"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_string_equal(home_answer_spoken(&a, pack.table, rows[i].number, rows[i].unit),
+                            rows[i].said);
+}
+
 /* "21" after "What value?" is the last plan with that value. */
 static void test_an_answer_completes_the_last_plan(void **state)
 {
@@ -589,6 +773,14 @@ static void run_nothing(void *ctx, const struct home_later_entry *x)
     (void)x;
 }
 
+static void was_added(void *ctx, int rc, const char *reason, uint64_t id)
+{
+    (void)ctx;
+    (void)reason;
+    (void)id;
+    assert_int_equal(rc, 0);
+}
+
 /* What a plan comes to a while after an alarm rang. */
 static const char *after_ringing(int64_t ago_ms, const char *text, const char *plan)
 {
@@ -628,6 +820,46 @@ static void test_what_rang_rings_again(void **state)
     assert_string_equal(after_ringing(60000, "snooze for 5 minutes", "alarm snooze dur w2 w3"),
                         "set_timer: scheduled 300");
     assert_string_equal(after_ringing(3600000, "snooze", "alarm snooze"), "cancel_alarm: failed");
+}
+
+/* "The bread one" is the timer named bread, although nothing is called "one". */
+static void test_a_name_among_other_words(void **state)
+{
+    const struct home_later_opts o = {.clock = {at_ten, at_ten, NULL}, .run = run_nothing};
+    static const struct {
+        const char *words;
+        uint32_t n;
+    } rows[] = {{"the bread one", 1}, {"bread", 1}, {"rye bread dough", 2}, {"the cake one", 0}};
+    const struct ask_plan_action bread = {
+        .name = "set_timer", .fields = {{.key = "name", .text = "bread"}}, .n_fields = 1};
+    const struct ask_plan_action rye = {
+        .name = "set_timer", .fields = {{.key = "name", .text = "rye bread"}}, .n_fields = 1};
+    const struct home_later_entry entries[] = {{.kind = HOME_LATER_TIMER,
+                                                .due_ms = 20000000,
+                                                .what = "timer: bread",
+                                                .said = "",
+                                                .action = &bread},
+                                               {.kind = HOME_LATER_TIMER,
+                                                .due_ms = 30000000,
+                                                .what = "timer: rye",
+                                                .said = "",
+                                                .action = &rye}};
+    struct home_later *later;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(home_later_create(&later, &o, &e), 0);
+    for (size_t i = 0; i < 2; i++)
+        home_later_add(later, &entries[i], was_added, NULL);
+    (void)home_later_tick(later);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct home_words w = home_words_split(&a, rows[i].words);
+        const struct home_recall_query q = {.kind = HOME_LATER_TIMER, .words = &w};
+        const struct home_recall found = home_recall_find(&a, pack.table, later, &q);
+        if (found.n != rows[i].n)
+            fail_msg("%s: %u, expected %u", rows[i].words, found.n, rows[i].n);
+    }
+    home_later_stop(later);
+    home_later_destroy(later);
 }
 
 static uint32_t next_random(uint32_t *seed)
@@ -698,6 +930,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_rang_rings_again),
+        cmocka_unit_test(test_a_name_among_other_words),
         cmocka_unit_test(test_noise_changes_nothing),
         cmocka_unit_test(test_strange_words_are_counted),
         cmocka_unit_test(test_plans_are_read),
@@ -711,6 +944,14 @@ int main(void)
         cmocka_unit_test(test_undo_and_again),
         cmocka_unit_test(test_rooms_that_stay_are_named),
         cmocka_unit_test(test_a_plan_that_is_not_sure_waits),
+        cmocka_unit_test(test_a_little_is_a_step),
+        cmocka_unit_test(test_a_bare_number_for_a_room_asks),
+        cmocka_unit_test(test_other_questions),
+        cmocka_unit_test(test_a_time_in_front_of_a_repetition),
+        cmocka_unit_test(test_which_of_one),
+        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_what_the_server_knows),
+        cmocka_unit_test(test_readings_are_rounded),
         cmocka_unit_test(test_an_answer_completes_the_last_plan),
         cmocka_unit_test(test_plans_account_for_numbers_and_rooms),
         cmocka_unit_test(test_what_is_left_out_is_named),

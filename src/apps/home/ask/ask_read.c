@@ -397,7 +397,9 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here,
     const bool answers = r->read_state.pending != NULL; /* may be any words */
     const float strange =
         acts && !answers ? read_cover_strange(&r->arena, x.t, r->file, r->lines, &plan) : 0.0f;
-    if (acts && (p < r->table->plans.ask_p || strange > MAX_STRANGE ||
+    const bool guessed = acts && !answers && p < r->table->plans.act_p && plan.n == 1 &&
+                         !read_cover_hints(&r->arena, x.t, r->lines, &plan.acts[0]);
+    if (acts && (p < r->table->plans.ask_p || guessed || strange > MAX_STRANGE ||
                  (strange > 0.0f && is_bare_stop(&plan)))) {
         say_unsure(r); /* not sure enough even to offer it */
         return false;

@@ -136,12 +136,29 @@ static const char *sum_in(const struct read_work *r)
     return NULL;
 }
 
+#define MIN_STEM 5u /* bytes of a part of a word; what is shorter is a whole word */
+
+static bool says_stem(const struct read_work *r, const struct read_plan_act *p,
+                      const struct home_list *stems)
+{
+    struct home_words plain = home_words_plain_all(r->a, &r->lines->words);
+    for (uint32_t i = 0; stems && i < plain.n; i++)
+        for (uint32_t k = 0; !read_cover_explains(p, i) && k < stems->n; k++)
+            if (strcmp(plain.w[i], stems->w[k]) == 0 ||
+                (strlen(stems->w[k]) >= MIN_STEM && strstr(plain.w[i], stems->w[k])))
+                return true;
+    return false;
+}
+
 static void other(struct read_work *r, const struct read_plan_act *p, struct read_target *x)
 {
-    const struct home_action *action = p->word ? home_table_verb(r->t, p->word) : NULL;
+    /* "how long until six" is not answered by the time */
+    const bool more = p->word && says_stem(r, p, home_table_never(r->t, p->word));
+    const struct home_action *action = p->word && !more ? home_table_verb(r->t, p->word) : NULL;
     struct read_doing d = {.p = p};
-    const char *help =
-        read_is(p->word, "help") ? home_help_text(r->a, r->t, r->here, r->simulated) : "";
+    const char *help = read_is(p->word, "help") ? home_help_text(r->a, r->t, r->here, r->simulated)
+                       : read_is(p->word, "about") ? home_help_about(r->a, r->t)
+                                                   : "";
     if (*help) {
         if (home_draft_reserve(r->a, r->draft))
             r->draft->lines[r->draft->n_lines++] = (struct home_draft_line){.say = help};
@@ -265,20 +282,6 @@ static const char *opposite_of(const char *word)
     return NULL;
 }
 
-#define MIN_STEM 5u /* bytes of a part of a word; what is shorter is a whole word */
-
-static bool says_stem(const struct read_work *r, const struct read_plan_act *p,
-                      const struct home_list *stems)
-{
-    struct home_words plain = home_words_plain_all(r->a, &r->lines->words);
-    for (uint32_t i = 0; stems && i < plain.n; i++)
-        for (uint32_t k = 0; !read_cover_explains(p, i) && k < stems->n; k++)
-            if (strcmp(plain.w[i], stems->w[k]) == 0 ||
-                (strlen(stems->w[k]) >= MIN_STEM && strstr(plain.w[i], stems->w[k])))
-                return true;
-    return false;
-}
-
 /* Does the text say the opposite of the verb? "Zu" alone does not open. */
 static bool is_opposite(const struct read_work *r, const struct read_plan_act *p)
 {
@@ -293,7 +296,7 @@ static bool is_guessed(const struct read_work *r, const struct read_plan_act *p)
     for (uint32_t i = 0; i < p->things.n; i++)
         if (p->things.at[i] < r->lines->n_things && r->lines->things[p->things.at[i]].said)
             return false;
-    return p->things.n > 0 && read_is(p->verb, "ask");
+    return p->things.n > 0 && read_is(p->verb, "ask") && !read_ask_is_live(r, p);
 }
 
 /* Do the words of the text allow the verb and the rooms? To unlock is not guessed. */

@@ -156,10 +156,16 @@ static const char *live_words(const struct read_work *r, const char *what)
     return NULL;
 }
 
-/* Answers about what the home does not list but the server knows; false: it does not. */
-static bool ask_live(struct read_work *r, const struct read_plan_act *p,
-                     const struct home_plan_quantity *q)
+/* What the server is asked that the home does not list. */
+struct live_question {
+    const struct home_action *action; /* NULL: the server does not know it */
+    const char *what, *where;
+};
+
+static struct live_question live_question(const struct read_work *r, const struct read_plan_act *p)
 {
+    const struct home_plan_quantity *q =
+        p->quantity ? home_table_plan_quantity(r->t, p->quantity) : NULL;
     /* of what only the sensors know, the state is what happened to it */
     const bool history = read_is(p->quantity, "history") ||
                          (p->unknown.to > 0 && (!p->quantity || read_is(p->quantity, "state")));
@@ -167,14 +173,28 @@ static bool ask_live(struct read_work *r, const struct read_plan_act *p,
     const char *what = history ? NULL : read_value_name(r, p, q);
     if (!r->here->live || !action || (p->things.n > 0 && read_make_is_named(r, p)) ||
         (!history && !what))
-        return false;
+        return (struct live_question){.action = NULL};
     const char *where = live_words(r, what);
-    if (!where)
+    return (struct live_question){where ? action : NULL, what, where};
+}
+
+bool read_ask_is_live(const struct read_work *r, const struct read_plan_act *p)
+{
+    return read_is(p->verb, "ask") && live_question(r, p).action;
+}
+
+/* Answers about what the home does not list but the server knows; false: it does not. */
+static bool ask_live(struct read_work *r, const struct read_plan_act *p)
+{
+    const struct live_question l = live_question(r, p);
+    struct read_plan_act unnamed = *p; /* the reader's thing is another one */
+    struct read_doing d = {.p = &unnamed};
+    if (!l.action)
         return false;
-    struct read_doing d = {.p = p};
-    (void)read_work_fill(r, action, &d.s, "sensor", what);
-    (void)read_work_fill(r, action, &d.s, "machine room", where);
-    read_make_action(r, action, &d);
+    unnamed.things.n = 0;
+    (void)read_work_fill(r, l.action, &d.s, "sensor", l.what);
+    (void)read_work_fill(r, l.action, &d.s, "machine room", l.where);
+    read_make_action(r, l.action, &d);
     return true;
 }
 
@@ -184,7 +204,7 @@ void read_ask(struct read_work *r, const struct read_plan_act *p, struct read_ta
         p->quantity ? home_table_plan_quantity(r->t, p->quantity) : NULL;
     struct read_doing d = {.p = p, .target = x};
     const struct home_action *action;
-    if (ask_live(r, p, q))
+    if (ask_live(r, p))
         return;
     if (read_is(p->word, "event") || read_is(p->quantity, "history") ||
         read_is(p->class, "problem")) {

@@ -8,6 +8,8 @@
 
 #include "apps/home/read/read_work.h"
 
+/* Does the server itself know what is asked, from its sensors and alarms? */
+bool read_ask_is_live(const struct read_work *r, const struct read_plan_act *p);
 void read_ask(struct read_work *r, const struct read_plan_act *p, struct read_target *x);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "apps/home/home_values.h"
+#include "apps/home/site/home_near.h"
 
 static bool covers(struct read_plan_span s, uint32_t i)
 {
@@ -216,6 +217,49 @@ float read_cover_strange(struct arena *a, const struct home_table *t, const stru
         strange += !free && !exact && !near;
     }
     return others == 0 ? 1.0f : (float)strange / (float)others;
+}
+
+/* Is a word of the text one of the phrase's, or a slip of it? */
+static bool hints_at(struct arena *a, const struct home_words *plain, const char *phrase)
+{
+    struct home_words w = home_words_split(a, phrase);
+    for (uint32_t i = 0; i < w.n; i++)
+        for (uint32_t k = 0; k < plain->n; k++)
+            if (*w.w[i] > '9' && home_near(plain->w[k], w.w[i]) != HOME_NEAR_FAR)
+                return true;
+    return false;
+}
+
+static bool hints_at_any(struct arena *a, const struct home_words *plain, const struct home_list *l)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        if (hints_at(a, plain, l->w[i]))
+            return true;
+    return false;
+}
+
+bool read_cover_hints(struct arena *a, const struct home_table *t, const struct read_lines *lines,
+                      const struct read_plan_act *x)
+{
+    const struct home_words plain = home_words_plain_all(a, &lines->words);
+    const struct home_class *c = x->class ? home_table_class(t, x->class) : NULL;
+    const struct home_plan_quantity *q =
+        x->quantity ? home_table_plan_quantity(t, x->quantity) : NULL;
+    bool said = x->it || (x->things.n == 0 && !(c && c->kinds.n > 0));
+    for (uint32_t i = 0; !said && i < x->things.n; i++)
+        said = x->things.at[i] < lines->n_things &&
+               (lines->things[x->things.at[i]].said ||
+                hints_at_any(a, &plain, &lines->things[x->things.at[i]].thing->names));
+    for (uint32_t i = 0; !said && c && i < plain.n; i++)
+        for (uint32_t k = 0; !said && k < c->words.n; k++)
+            said = home_table_ends_in(t, plain.w[i], c->words.w[k]);
+    if (!said && q && x->value.to > 0) {
+        const char *value = home_words_join(a, &plain, x->value.from,
+                                            x->value.to < plain.n ? x->value.to : plain.n);
+        said = home_values_amount(a, t, value, true, NULL).unit != NULL;
+    }
+    return said || (c && hints_at_any(a, &plain, &c->words)) ||
+           (q && hints_at_any(a, &plain, &q->words));
 }
 
 bool read_cover_asks(struct arena *a, const struct home_table *t, const struct read_lines *lines)

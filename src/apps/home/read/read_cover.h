@@ -19,6 +19,11 @@ bool read_cover_all(struct arena *a, const struct read_lines *lines, const struc
  * all that it does not copy: 0 none, 1 all of them, or there is nothing but the copied text. */
 float read_cover_strange(struct arena *a, const struct home_table *t, const struct home_file *f,
                          const struct read_lines *lines, const struct read_plan *plan);
+/* Does any word, also with a slip, stand for what the act is about: a name, a class, what is set,
+ * or the unit of a value? If not, the reader only guesses it. True for acts that are about no
+ * thing. */
+bool read_cover_hints(struct arena *a, const struct home_table *t, const struct read_lines *lines,
+                      const struct read_plan_act *x);
 /* Is it written as a question, and not as a polite one ("could you ...?"), or about the past
  * ("yesterday")? Then what the plan does is only offered. */
 bool read_cover_asks(struct arena *a, const struct home_table *t, const struct read_lines *lines);

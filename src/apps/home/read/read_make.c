@@ -28,6 +28,7 @@ void read_make_action(struct read_work *r, const struct home_action *action, str
         return;
     x.sign = d->sign;
     x.doubtful = x.doubtful || !read_make_is_named(r, d->p);
+    x.lists = read_is(d->p->which, "which") && d->p->class;
     if (d->target) {
         x.things = d->target->things;
         x.n_things = d->target->n;

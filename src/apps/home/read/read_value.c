@@ -47,9 +47,11 @@ static bool says_quantity(const struct read_work *r, const struct home_plan_quan
                           const char *value)
 {
     struct home_words plain = home_words_plain_all(r->a, &r->lines->words);
+    const struct home_quantity *more = home_table_quantity(r->t, q->name); /* "dimmer" */
     struct home_value v = {0};
     for (uint32_t i = 0; i < plain.n; i++)
-        if (home_table_phrase(&q->words, &plain, i) > 0)
+        if (home_table_phrase(&q->words, &plain, i) > 0 ||
+            (more && home_table_phrase(&more->words, &plain, i) > 0))
             return true;
     if (value)
         v = home_values_amount(r->a, r->t, value, true, NULL);
@@ -63,6 +65,46 @@ static bool is_guessed(const struct read_work *r, const struct read_plan_act *p,
 {
     return q && !p->own && x->n == 1 && x->things[0]->type == HOME_THING_MACHINE && value &&
            x->things[0]->n_limits != 1 && !says_quantity(r, q, value);
+}
+
+/* Does the text say the class, or one of the things by its name? */
+static bool says_target(const struct read_work *r, const struct read_target *x)
+{
+    struct home_words plain = home_words_plain_all(r->a, &r->lines->words);
+    for (uint32_t i = 0; i < plain.n; i++) {
+        if (home_table_phrase(&x->class->words, &plain, i) > 0)
+            return true;
+        for (uint32_t k = 0; k < x->class->words.n; k++)
+            if (home_table_ends_in(r->t, plain.w[i], x->class->words.w[k]))
+                return true;
+        for (uint32_t k = 0; k < x->n; k++)
+            if (home_table_phrase(&x->things[k]->names, &plain, i) > 0)
+                return true;
+    }
+    return false;
+}
+
+/* "Set the living room to 50": light or sound? Neither a thing nor a quantity was said. Only what
+ * has a unit of its own goes without: "the office to 21" is warm. */
+static bool is_bare(const struct read_work *r, const struct read_plan_act *p,
+                    const struct read_target *x, const struct home_plan_quantity *q,
+                    const char *value)
+{
+    return q && q->units.n == 0 && x->class && !p->it && !p->own && p->areas.n > 0 &&
+           is_number(r, value) && r->state->pending == NULL && !says_quantity(r, q, value) &&
+           !says_target(r, x);
+}
+
+static void ask_what(struct read_work *r, const struct home_action *action, struct read_doing *d)
+{
+    struct home_act a = read_work_begin(r, action);
+    if (!a.o)
+        return;
+    (void)read_work_fill(r, action, &d->s, "room", d->target->room);
+    home_act_put_slots(&a, &d->s);
+    home_act_put_result(&a, "ask");
+    home_act_put_text(&a, "ask", "device");
+    read_work_add(r, &a, home_act_plain_line(&a, HOME_SAY_QUANTITY));
 }
 
 void read_value(struct read_work *r, const struct read_plan_act *p, struct read_target *x)
@@ -81,12 +123,17 @@ void read_value(struct read_work *r, const struct read_plan_act *p, struct read_
                                        : q   ? q->set
                                              : home_table_verb(r->t, "set_machine");
     struct read_doing d = {.p = p, .target = x};
-    if (q && strcmp(q->name, "position") == 0 && step && !value) {
+    if (q && strcmp(q->name, "position") == 0 && step && !value &&
+        !(p->amount == READ_PLAN_BIT && q->step)) { /* "raise the blinds" opens them */
         read_switch(r, p, up ? "open" : "close", x);
         return;
     }
     if (!action)
         return;
+    if (!step && is_bare(r, p, x, q, value)) {
+        ask_what(r, action, &d);
+        return;
+    }
     if (step && !value && q && q->step)
         value = p->amount == READ_PLAN_LOT && q->leap ? q->leap : q->step;
     if (step && (p->amount != READ_PLAN_TO))

@@ -365,6 +365,7 @@ struct home_lists_table { /* add NULL: the table lacks this part */
 
 struct home_help_table { /* the answer to "what can you do", in parts; each only if it is true */
     struct home_template things, simulated, later, lists, live, always; /* n 0: none */
+    struct home_template about; /* the answer to "who are you" */
 };
 
 struct home_opposite { /* two actions that undo each other: on and off */

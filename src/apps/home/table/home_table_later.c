@@ -70,8 +70,10 @@ static void read_help(struct home_reader *r, const struct json_node *root)
         const char *key;
         struct home_template *to;
     } parts[] = {{"things", &h->things}, {"simulated", &h->simulated}, {"later", &h->later},
-                 {"lists", &h->lists},   {"live", &h->live},           {"always", &h->always}};
-    if (!at.v || !json_strict_object(&r->d, &at, "", "things simulated later lists live always"))
+                 {"lists", &h->lists},   {"live", &h->live},           {"always", &h->always},
+                 {"about", &h->about}};
+    if (!at.v ||
+        !json_strict_object(&r->d, &at, "", "things simulated later lists live always about"))
         return;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct json_node v = json_strict_get(&at, parts[i].key);
