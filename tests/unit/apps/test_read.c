@@ -538,6 +538,8 @@ static void test_hints(void **state)
         {"make it 21 degrees", "set climate temperature to_value w2 w3", true}, /* by its unit */
         {"make it 21", "set climate temperature to_value w2 w2", false},
         {"more brightness", "up light brightness", true},
+        {"brighten up the hall", "up light @hall brightness", true},
+        {"the bedroom is too warm", "down climate @bedroom temperature", true},
         {"turn it off", "off it", true},
         {"ten minutes", "timer set_one dur w0 w1", true}, /* about no thing */
     };

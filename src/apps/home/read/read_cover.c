@@ -258,8 +258,10 @@ bool read_cover_hints(struct arena *a, const struct home_table *t, const struct 
                                             x->value.to < plain.n ? x->value.to : plain.n);
         said = home_values_amount(a, t, value, true, NULL).unit != NULL;
     }
+    const struct home_quantity *more = q ? home_table_quantity(t, q->name) : NULL; /* "brighter" */
     return said || (c && hints_at_any(a, &plain, &c->words)) ||
-           (q && hints_at_any(a, &plain, &q->words));
+           (q && hints_at_any(a, &plain, &q->words)) ||
+           (more && hints_at_any(a, &plain, &more->words));
 }
 
 bool read_cover_asks(struct arena *a, const struct home_table *t, const struct read_lines *lines)
