@@ -664,6 +664,10 @@ def load_back(model, path, arch):
     c = model.config
     read = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in
             gguf.GGUFReader(path).tensors}
+    for name in [name for name in read if name.endswith("scale")]:
+        scale = read.pop(name)
+        if name.endswith(".scale"):
+            read[name.replace(".scale", ".weight")] = read[name.replace(".scale", ".weight")] * scale
     has = {name for name, _ in model.model.layers[0].named_modules()}
     blocks = {v: k for k, v in BLOCK_NAMES.items() if k in has}
     names = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
@@ -724,8 +728,8 @@ def blocks_copy(path, f32_path, blocks):
         block, size = gguf.GGML_QUANT_SIZES[kind]
         rng = np.random.default_rng([SEED, zlib.crc32(t.name.encode())])
         raw = random_blocks(name, rng, t.n_elements // block, lambda n: 1 + 0.1 * rng.standard_normal(n))
-        if name == "NVFP4":  # scales of 2^-7 to 2^-6: its values are about 6 times that
-            raw[:, :4] = 8 + rng.integers(0, 8, (len(raw), 4))
+        if name == "NVFP4":  # scales that a file would have, and the factor of the whole beside the matrix
+            raw[:, :4] = 80 + rng.integers(0, 40, (len(raw), 4))
         values = gguf.quants.dequantize(raw.reshape(-1), kind)
         by = t.data.std() / values.std()
         for at in SCALES[name]:
@@ -734,6 +738,9 @@ def blocks_copy(path, f32_path, blocks):
             rng = np.random.default_rng([SEED, zlib.crc32(t.name.encode())])
             raw = random_blocks(name, rng, len(raw), lambda n: by * (1 + 0.1 * rng.standard_normal(n)))
         w.add_tensor(t.name, raw.reshape(t.data.shape[0], -1), raw_dtype=kind)
+        if name == "NVFP4":
+            w.add_tensor(t.name.replace(".weight", ".scale"), np.array([by], np.float32))
+            w.add_tensor(t.name.replace(".weight", ".input_scale"), np.array([0.25], np.float32))
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()
