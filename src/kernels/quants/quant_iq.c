@@ -59,7 +59,7 @@ static void iq4_xs(const uint8_t *b, struct quant_group *out)
     const float d = half_at(b);
     const uint32_t high = u16_at(b + 2);
     for (int i = 0; i < 8; i++) {
-        const uint32_t low = b[4 + i / 2] >> (4 * (i & 1)) & 15u;
+        const uint32_t low = (uint32_t)b[4 + i / 2] >> (4 * (i & 1)) & 15;
         const int scale = (int)(low | (high >> (2 * i) & 3) << 4) - 32;
         set_scale(&out[i], d * (float)scale);
         nibbles(out[i].q, b + 8 + 16 * i, quant_iq4_levels);
