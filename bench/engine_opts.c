@@ -8,7 +8,8 @@
 
 static const struct engine_words all_shapes = {{"s15m", "s110m", "smol135m", "qwen05b", "tiny1b"},
                                                5};
-static const struct engine_words all_types = {{"q8_0", "q4_0", "q4_k_m", "f16"}, 4};
+static const struct engine_words all_types = {{"q8_0", "q4_0", "q4_k_m", "f16", "iq4_xs", "iq3_m"},
+                                              6};
 static const struct engine_words all_tests = {{"decode", "prompt", "seqs", "busy", "load"},
                                               ENGINE_N_TESTS};
 
@@ -24,7 +25,8 @@ static const struct def {
 #define AT(member) offsetof(struct engine_opts, member)
     {"--quick", "", FLAG, AT(quick), 0, 0, "only s15m at q8_0"},
     {"--shapes", "LIST", TEXT, AT(shape_list), 0, 0, "any of s15m,s110m,smol135m,qwen05b,tiny1b"},
-    {"--types", "LIST", TEXT, AT(type_list), 0, 0, "any of q8_0,q4_0,q4_k_m,f16 (all but f16)"},
+    {"--types", "LIST", TEXT, AT(type_list), 0, 0,
+     "any of q8_0,q4_0,q4_k_m,f16,iq4_xs,iq3_m (the first three)"},
     {"--tests", "LIST", TEXT, AT(test_list), 0, 0, "any of decode,prompt,seqs,busy,load (all)"},
     {"--rounds", "N", REAL, AT(rounds), 1, ENGINE_MAX_ROUNDS, "number of rounds (5)"},
     {"--threads", "LIST", TEXT, AT(thread_list), 0, 0,
@@ -231,7 +233,7 @@ int engine_opts_read(struct engine_opts *o, int argc, char **argv, struct err *e
     if (o->quick && !o->type_list)
         o->type_list = "q8_0";
     o->shapes = all_shapes, o->types = all_types, o->tests = all_tests;
-    o->types.n = 3; /* f16 only if requested */
+    o->types.n = 3; /* the others only if requested */
     if (o->shape_list)
         rc = read_words(&o->shapes, "--shapes", o->shape_list, &all_shapes, e);
     if (rc == 0 && o->type_list)

@@ -822,6 +822,8 @@ static const struct {
     {"q4_k_m", LLAMA_FTYPE_MOSTLY_Q4_K_M}, {"q5_k_s", LLAMA_FTYPE_MOSTLY_Q5_K_S},
     {"q5_k_m", LLAMA_FTYPE_MOSTLY_Q5_K_M}, {"q6_k", LLAMA_FTYPE_MOSTLY_Q6_K},
     {"iq4_nl", LLAMA_FTYPE_MOSTLY_IQ4_NL}, {"iq2_xxs", LLAMA_FTYPE_MOSTLY_IQ2_XXS},
+    {"iq4_xs", LLAMA_FTYPE_MOSTLY_IQ4_XS}, {"iq3_s", LLAMA_FTYPE_MOSTLY_IQ3_S},
+    {"iq3_m", LLAMA_FTYPE_MOSTLY_IQ3_M},   {"iq3_xxs", LLAMA_FTYPE_MOSTLY_IQ3_XXS},
 };
 
 /* "tensors": [{"pattern": regular expression over names, "type": "q6_k"}, ...] -> *list, terminated

@@ -252,6 +252,7 @@ def mamba2(d, heads, groups):
 LLAMA3_ROPE = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
                "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
 QUANT_DIMS = (256, 512, 1, 4, 1, 64, 288)
+QUANT_DIMS_SMALL = (256, 256, 1, 4, 1, 64, 288)
 # name -> (how to make it, GGUF architecture, type of the matrices, tokenizer, options)
 MODELS = {
     "llama-gqa": (lambda: llama((96, 172, 2, 3, 1, 32, 320)), "llama", TYPE.F16, "spm", {}),
@@ -339,6 +340,12 @@ MODELS = {
     "quant-d": (lambda: llama(QUANT_DIMS, tie_word_embeddings=True), "llama", TYPE.F32, "llama-bpe",
                 {"types": ("iq4_nl", "q5_k", "q4_k")}),
     "quant-e": (lambda: llama(QUANT_DIMS, tie_word_embeddings=True), "llama", TYPE.F32, "llama-bpe", {"ftype": "q4_k_m"}),
+    "quant-f": (lambda: llama(QUANT_DIMS_SMALL, tie_word_embeddings=True), "llama", TYPE.F32, "llama-bpe",
+                {"types": ("iq4_xs", "iq3_s", "mxfp4")}),
+    # types that need an importance matrix to be made, or that nobody makes for small models: random blocks
+    "quant-g": (lambda: llama(QUANT_DIMS_SMALL, tie_word_embeddings=True), "llama", TYPE.F32, "llama-bpe",
+                {"blocks": {"token_embd": "IQ3_XXS", "attn_q": "IQ2_XS", "attn_k": "IQ2_S", "attn_v": "NVFP4",
+                            "attn_output": "IQ1_M", "ffn_gate": "IQ1_S", "ffn_up": "TQ1_0", "ffn_down": "TQ2_0"}}),
 }
 
 
@@ -657,8 +664,12 @@ def load_back(model, path, arch):
     c = model.config
     read = {t.name: gguf.quants.dequantize(t.data, t.tensor_type) for t in
             gguf.GGUFReader(path).tensors}
-    blocks = {v: k for k, v in BLOCK_NAMES.items() if not k.startswith(("ln_", "attn.", "mlp.f"))
-              and k not in ("self_attn.dense", "mlp.c_fc", "mlp.c_proj")}
+    for name in [name for name in read if name.endswith("scale")]:
+        scale = read.pop(name)
+        if name.endswith(".scale"):
+            read[name.replace(".scale", ".weight")] = read[name.replace(".scale", ".weight")] * scale
+    has = {name for name, _ in model.model.layers[0].named_modules()}
+    blocks = {v: k for k, v in BLOCK_NAMES.items() if k in has}
     names = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
     with torch.no_grad():
         for name, x in read.items():
@@ -687,6 +698,9 @@ def long_tokens(n, n_vocab):
 
 
 def quantize_copy(peer, path, f32_path, options):
+    if "blocks" in options:
+        blocks_copy(path, f32_path, options["blocks"])
+        return
     if "ftype" in options:
         peer.ask("quantize", **{"in": str(f32_path)}, out=str(path), type=options["ftype"])
         return
@@ -697,9 +711,45 @@ def quantize_copy(peer, path, f32_path, options):
         {"pattern": "token_embd|^output.weight", "type": embd}])
 
 
+def blocks_copy(path, f32_path, blocks):
+    """A copy of a file with random blocks in place of matrices, about as large as what they replace."""
+    reader = gguf.GGUFReader(f32_path)
+    w = gguf.GGUFWriter(path, "llama")
+    for field in reader.fields.values():
+        if not field.name.startswith(("GGUF.", "general.architecture")):
+            kind = field.types[0]
+            w.add_key_value(field.name, field.contents(), kind, field.types[-1] if len(field.types) > 1 else None)
+    for t in reader.tensors:
+        name = blocks.get(t.name.split(".")[-2])
+        if not name:
+            w.add_tensor(t.name, t.data)
+            continue
+        kind = TYPE[name]
+        block, size = gguf.GGML_QUANT_SIZES[kind]
+        rng = np.random.default_rng([SEED, zlib.crc32(t.name.encode())])
+        raw = random_blocks(name, rng, t.n_elements // block, lambda n: 1 + 0.1 * rng.standard_normal(n))
+        if name == "NVFP4":  # scales that a file would have, and the factor of the whole beside the matrix
+            raw[:, :4] = 80 + rng.integers(0, 40, (len(raw), 4))
+        values = gguf.quants.dequantize(raw.reshape(-1), kind)
+        by = t.data.std() / values.std()
+        for at in SCALES[name]:
+            raw[:, at:at + 2] = (raw[:, at:at + 2].copy().view("<f2") * by).astype("<f2").view(np.uint8)
+        if name == "IQ1_M":
+            rng = np.random.default_rng([SEED, zlib.crc32(t.name.encode())])
+            raw = random_blocks(name, rng, len(raw), lambda n: by * (1 + 0.1 * rng.standard_normal(n)))
+        w.add_tensor(t.name, raw.reshape(t.data.shape[0], -1), raw_dtype=kind)
+        if name == "NVFP4":
+            w.add_tensor(t.name.replace(".weight", ".scale"), np.array([by], np.float32))
+            w.add_tensor(t.name.replace(".weight", ".input_scale"), np.array([0.25], np.float32))
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
 def make_model(peer, name):
     make, arch, kind, tokenizer, options = MODELS[name]
-    quant = "types" in options or "ftype" in options
+    quant = "types" in options or "ftype" in options or "blocks" in options
     model = fill(make(), kind, "quant" if quant else name)
     path, f32_path = OUT / f"{name}.gguf", WORK / f"{name}-f32.gguf"
     write_gguf(f32_path, model, arch, TYPE.F32, tokenizer, options)
@@ -746,11 +796,26 @@ def make_model(peer, name):
 # ---- codecs ----
 
 DEQUANT = ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q2_K", "Q3_K", "Q4_K",
-           "Q5_K", "Q6_K", "IQ4_NL", "IQ2_XXS"]
+           "Q5_K", "Q6_K", "IQ4_NL", "IQ2_XXS", "IQ4_XS", "IQ3_XXS", "IQ3_S", "IQ2_XS", "IQ2_S", "IQ1_S", "IQ1_M",
+           "TQ1_0", "TQ2_0", "MXFP4", "NVFP4"]
 # where each block keeps its F16 scales: the rest may be any bytes
 SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82],
           "Q3_K": [108], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0],
-          "IQ2_XXS": [0]}
+          "IQ2_XXS": [0], "IQ4_XS": [0], "IQ3_XXS": [0], "IQ3_S": [0], "IQ2_XS": [0], "IQ2_S": [0], "IQ1_S": [0],
+          "IQ1_M": [], "TQ1_0": [52], "TQ2_0": [64], "MXFP4": [], "NVFP4": []}
+
+
+def random_blocks(name, rng, n, scales):
+    """n blocks of any bytes, but for the scales: scales(n) of them, or what stands for such."""
+    block, size = gguf.GGML_QUANT_SIZES[TYPE[name]]
+    raw = rng.integers(0, 256, (n, size), np.uint8)
+    for at in SCALES[name]:
+        raw[:, at:at + 2] = scales(n).astype("<f2").view(np.uint8).reshape(n, 2)
+    if name == "IQ1_M":  # the digits of the scale are on top of four words
+        bits = scales(n).astype("<f2").view("<u2")
+        for i in range(4):
+            raw[:, 49 + 2 * i] = raw[:, 49 + 2 * i] & 15 | (bits >> (4 * i) & 15).astype(np.uint8) << 4
+    return raw
 
 
 def make_dequant():
@@ -758,17 +823,19 @@ def make_dequant():
     for name in DEQUANT:
         kind = TYPE[name]
         block, size = gguf.GGML_QUANT_SIZES[kind]
-        n = {1: 96, 32: 12, 256: 6}[block]
+        n = {1: 96, 32: 12, 64: 8, 256: 6}[block]
         rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
         if block == 1:
             x = (rng.standard_normal(n) * 10.0 ** rng.integers(-9, 5, n)).astype(np.float32)
             raw = gguf.quants.quantize(x, kind) if name != "F32" else x
             raw = np.frombuffer(raw.tobytes(), np.uint8).reshape(n, size)
         else:
-            raw = rng.integers(0, 256, (n, size), np.uint8)
-            for at in SCALES[name]:
-                scale = (rng.standard_normal(n) * 10.0 ** rng.integers(-7, 2, n)).astype("<f2")
-                raw[:, at:at + 2] = scale.view(np.uint8).reshape(n, 2)
+            raw = random_blocks(name, rng, n, lambda n: rng.standard_normal(n) * 10.0 ** rng.integers(-7, 2, n))
+            if name == "MXFP4":  # the ends of the range: above 251, 12 times the scale overflows
+                raw[:, 0] = np.minimum(raw[:, 0], 251)
+                raw[:5, 0] = [0, 1, 2, 127, 251]
+            if name == "NVFP4":
+                raw[:2, :4] = [[0, 1, 0x7E, 0x7F], [7, 8, 0x80, 0xFE]]
         if name == "F32":
             values = raw.reshape(-1).view("<f4")
         elif name == "F16":

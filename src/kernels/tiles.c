@@ -1,8 +1,8 @@
 /* tiles.c - see tiles.h; kern.h has the layouts.
  *
  * Every encoding first becomes tiles_blocks (numbers as they are in the file, no rounding, but for
- * products of scales, which round to F16, and Q2_K, which is requantized to 8 bits); then one
- * writer places them for any tile height. */
+ * products of scales, which round to F16, and Q2_K, IQ2_XS and IQ2_S, which are requantized to 8
+ * bits); then one writer places them for any tile height. */
 #include "kernels/tiles.h"
 
 #include <math.h>
@@ -51,7 +51,19 @@ enum kern_fmt tiles_fmt_of(enum quant_type type)
         return KERN_Q5M;
     case QUANT_Q6_K:
         return KERN_Q6;
-    default: /* Q8_0; Q3_K, IQ4_NL, IQ2_XXS: their products fit 8 bits; Q2_K */
+    case QUANT_TQ1_0: /* -1..2 */
+    case QUANT_TQ2_0:
+        return KERN_Q4;
+    case QUANT_IQ3_S: /* -15..15 */
+    case QUANT_IQ1_S: /* -9..9 */
+    case QUANT_MXFP4: /* -12..12 */
+        return KERN_Q5;
+    case QUANT_IQ3_XXS: /* -31..31 */
+    case QUANT_IQ1_M:   /* as IQ1_S and MXFP4, but a scale for 16 columns */
+    case QUANT_NVFP4:
+        return KERN_Q6;
+    default: /* Q8_0; Q3_K, IQ4_NL, IQ4_XS, IQ2_XXS: their products fit 8 bits; those that do not
+              * (Q2_K, IQ2_XS, IQ2_S) are rounded */
         return KERN_Q8;
     }
 }
@@ -187,32 +199,6 @@ static void q3k_blocks(const uint8_t *p, struct tiles_block *out)
         out[b].scale[0] = d;
 }
 
-static void iq4nl_block(const uint8_t *p, struct tiles_block *out)
-{
-    out->scale[0] = u16_at(p);
-    for (int i = 0; i < 16; i++) {
-        out->q[i] = (uint8_t)(quant_iq4_levels[p[2 + i] & 15] + 128);
-        out->q[i + 16] = (uint8_t)(quant_iq4_levels[p[2 + i] >> 4] + 128);
-    }
-}
-
-/* Values are 8, 25 or 43 with a sign, times d * (2 s + 1) / 8. */
-static void iq2xxs_blocks(const uint8_t *p, float inv_mul, float *work, struct tiles_block *out)
-{
-    float d = f16_at(p);
-    quant_to_f32(QUANT_IQ2_XXS, p, work, 256);
-    for (int b = 0; b < 8; b++) {
-        uint32_t tail;
-        memcpy(&tail, p + 2 + b * 8 + 4, 4);
-        float scale = d * (0.5f + (float)(tail >> 28)) * 0.25f;
-        out[b].scale[0] = quant_f32_to_f16(scale * inv_mul);
-        for (int i = 0; i < 32; i++) {
-            float v = scale != 0.0f ? work[b * 32 + i] / scale : 0.0f;
-            out[b].q[i] = (uint8_t)((int)lrintf(v) + 128);
-        }
-    }
-}
-
 /* Any encoding, rounded to 8 bits per block. */
 static void requantize(const float *x, float inv_mul, struct tiles_block *out)
 {
@@ -227,12 +213,31 @@ static void requantize(const float *x, float inv_mul, struct tiles_block *out)
     }
 }
 
+/* Copies the numbers of a group; two scales where the format has room for one are rounded. */
+static void group_block(enum kern_fmt fmt, const struct quant_group *g, float inv_mul,
+                        struct tiles_block *out)
+{
+    if (fmt != KERN_Q6 && g->scale[0] != g->scale[1]) {
+        float x[32];
+        for (int i = 0; i < 32; i++)
+            x[i] = g->scale[i / 16] * (float)g->q[i];
+        requantize(x, inv_mul, out);
+        return;
+    }
+    for (int h = 0; h < 2; h++)
+        out->scale[h] = quant_f32_to_f16(g->scale[h] * inv_mul);
+    for (int i = 0; i < 32; i++)
+        out->q[i] = (uint8_t)(g->q[i] + tiles_fmt_offset(fmt));
+}
+
 void tiles_row_blocks(enum quant_type type, const void *row, uint32_t n_cols, float mul,
                       struct tiles_block *out, float *work)
 {
     const struct quant_info *qi = quant_info(type);
     const uint8_t *p = row;
     const float inv = 1.0f / mul; /* exact: a power of two */
+    const quant_group_fn groups = quant_group_decoder(type);
+    struct quant_group g[8];
     memset(out, 0, n_cols / 32 * sizeof(*out));
     for (uint32_t c = 0; c < n_cols; c += qi->block, p += qi->block_bytes, out += qi->block / 32) {
         switch (type) {
@@ -271,13 +276,13 @@ void tiles_row_blocks(enum quant_type type, const void *row, uint32_t n_cols, fl
         case QUANT_Q3_K:
             q3k_blocks(p, out);
             break;
-        case QUANT_IQ4_NL:
-            iq4nl_block(p, out);
-            break;
-        case QUANT_IQ2_XXS:
-            iq2xxs_blocks(p, inv, work, out);
-            break;
         default:
+            if (groups) {
+                groups(p, g);
+                for (uint32_t b = 0; b < qi->block / 32; b++)
+                    group_block(tiles_fmt_of(type), &g[b], inv, &out[b]);
+                break;
+            }
             quant_to_f32(type, p, work, qi->block);
             for (uint32_t b = 0; b < qi->block / 32; b++)
                 requantize(work + b * 32, inv, &out[b]);
@@ -285,6 +290,20 @@ void tiles_row_blocks(enum quant_type type, const void *row, uint32_t n_cols, fl
         }
     }
 }
+
+/* Scales that are products, or do not fit F16 as they are. */
+static bool has_products(enum quant_type type)
+{
+    static const bool has[QUANT_N_TYPES] = {
+        [QUANT_Q2_K] = true,  [QUANT_Q4_K] = true,    [QUANT_Q5_K] = true,    [QUANT_Q6_K] = true,
+        [QUANT_IQ1_S] = true, [QUANT_IQ1_M] = true,   [QUANT_IQ2_XXS] = true, [QUANT_IQ2_XS] = true,
+        [QUANT_IQ2_S] = true, [QUANT_IQ3_XXS] = true, [QUANT_IQ3_S] = true,   [QUANT_IQ4_XS] = true,
+        [QUANT_MXFP4] = true};
+    return has[type];
+}
+
+/* Of tiles_mul: its reciprocal stays a number.  Only scales of MXFP4 can be so small. */
+enum { MUL_MIN_EXP = -100 };
 
 /* Bounds of |scale| and |min| over one source block. */
 static float block_scale_bound(enum quant_type type, const uint8_t *p)
@@ -298,8 +317,21 @@ static float block_scale_bound(enum quant_type type, const uint8_t *p)
         return 63.0f * (d > dmin ? d : dmin);
     case QUANT_Q6_K:
         return 128.0f * fabsf(f16_at(p + 208));
+    case QUANT_IQ4_XS:
+    case QUANT_IQ3_S:
+        return 32.0f * fabsf(f16_at(p));
+    case QUANT_IQ3_XXS:
+        return 16.0f * fabsf(f16_at(p));
     case QUANT_IQ2_XXS:
+    case QUANT_IQ2_XS:
+    case QUANT_IQ2_S:
         return 4.0f * fabsf(f16_at(p));
+    case QUANT_IQ1_S:
+        return 2.0f * fabsf(f16_at(p));
+    case QUANT_IQ1_M:
+        return 2.0f * fabsf(quant_iq1_m_scale(p));
+    case QUANT_MXFP4:
+        return quant_mxfp4_scale(p[0]);
     case QUANT_Q2_K:
         d = fabsf(f16_at(p + 80));
         dmin = fabsf(f16_at(p + 82));
@@ -314,17 +346,16 @@ float tiles_mul(enum quant_type type, const void *src, uint32_t n_rows, uint32_t
     const struct quant_info *qi = quant_info(type);
     const uint8_t *p = src;
     float max = 0.0f;
-    if (type == QUANT_Q4_K || type == QUANT_Q5_K || type == QUANT_Q6_K || type == QUANT_Q2_K ||
-        type == QUANT_IQ2_XXS)
+    if (has_products(type))
         for (size_t i = 0, n = (size_t)n_rows * (n_cols / qi->block); i < n; i++) {
             float b = block_scale_bound(type, p + i * qi->block_bytes);
-            max = b > max && b < 1e30f ? b : max;
+            max = b > max && b < INFINITY ? b : max;
         }
     if (!(max > 0.0f))
         return 1.0f;
     int exp;
     (void)frexpf(max, &exp); /* max < 2^exp */
-    return ldexpf(1.0f, exp - 15);
+    return ldexpf(1.0f, exp - 15 > MUL_MIN_EXP ? exp - 15 : MUL_MIN_EXP);
 }
 
 /* ---- blocks to tiles ----------------------------------------------------------------------- */

@@ -191,6 +191,26 @@ int plan_taps(struct plan *p, const float **out, int layer, const char *part, ui
     return rc;
 }
 
+/* The factor of a whole matrix, which files with NVFP4 have beside it.  Its companion for inputs is
+ * of use only to machines that round inputs to 4 bits. */
+static int matrix_scale(struct plan *p, const struct linear *l, int layer, const char *part)
+{
+    const float *scale, *input;
+    if (p->weights->round != WEIGHTS_AS_STORED)
+        return 0; /* encoders: the tensor stays unclaimed, which is an error */
+    int rc = plan_vector(p, &input, layer, part, "input_scale", 1, false);
+    if (rc == 0)
+        rc = plan_vector(p, &scale, layer, part, "scale", 1, false);
+    if (rc < 0 || !scale)
+        return rc;
+    if (!(*scale > 1e-20f && *scale < 1e20f))
+        return err_set(p->e, SHOAL_EFORMAT, "the scale of matrix %s is %g, which is out of range",
+                       part, (double)*scale);
+    if (l->mat != NO_MAT)
+        weights_scale(p->weights, l->mat, *scale);
+    return 0;
+}
+
 int plan_linear(struct plan *p, struct linear *l, int layer, const char *part, uint32_t n_rows,
                 uint32_t n_cols, bool required)
 {
@@ -208,6 +228,8 @@ int plan_linear(struct plan *p, struct linear *l, int layer, const char *part, u
                        (unsigned long long)t->dims[1], (unsigned long long)t->dims[0], n_rows,
                        n_cols);
     int rc = weights_add(p->weights, t, &l->mat, p->e);
+    if (rc == 0)
+        rc = matrix_scale(p, l, layer, part);
     return rc < 0 ? rc : plan_vector(p, &l->bias, layer, part, "bias", n_rows, false);
 }
 
@@ -249,11 +271,12 @@ int plan_linear_part(struct plan *p, struct linear *l, int layer, const char *pa
                        rows->n_tensor, n_cols);
     int rc = plan_vector(p, &l->bias, layer, part, "bias", rows->n_tensor, false);
     if (rc < 0 || rows->n_rows == 0)
-        return rc;
+        return rc < 0 ? rc : matrix_scale(p, l, layer, part);
     if (l->bias)
         l->bias += rows->first + rows->row0;
-    return weights_add_part(p->weights, t, rows->first, rows->n_all, rows->row0, rows->n_rows,
-                            &l->mat, p->e);
+    rc = weights_add_part(p->weights, t, rows->first, rows->n_all, rows->row0, rows->n_rows,
+                          &l->mat, p->e);
+    return rc < 0 ? rc : matrix_scale(p, l, layer, part);
 }
 
 int plan_linear_of(struct plan *p, struct linear *l, int layer, const char *part, uint32_t which,

@@ -89,7 +89,7 @@ int weights_add(struct weights *w, const struct model_file_tensor *t, uint32_t *
     w->mats[w->n] = m;
     w->tensors[w->n] = t;
     w->offsets[w->n] = w->data_bytes;
-    w->of[w->n] = (struct weights_of){NULL, 0};
+    w->of[w->n] = (struct weights_of){NULL, 0, 0.0f};
     w->data_bytes += tiles_count(&w->layout, m.n_rows) * m.tile_bytes;
     *index = w->n++;
     return 0;
@@ -122,7 +122,7 @@ int weights_add_part(struct weights *w, const struct model_file_tensor *t, uint3
     int rc = weights_add_rows(w, t, first + row0, n_rows, index, e);
     if (rc == 0)
         w->of[*index] =
-            (struct weights_of){t->data + t->n_bytes / (size_t)t->dims[1] * first, n_all};
+            (struct weights_of){t->data + t->n_bytes / (size_t)t->dims[1] * first, n_all, 0.0f};
     return rc;
 }
 
@@ -364,6 +364,19 @@ static const struct file_secret *secret_of(const struct weights *w)
     return NULL;
 }
 
+void weights_scale(struct weights *w, uint32_t index, float scale)
+{
+    w->of[index].scale = scale;
+}
+
+/* After the tiles and their cache file are made: both know only the values as stored. */
+static void apply_scales(struct weights *w)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        if (w->of[i].scale > 0.0f)
+            w->mats[i].mul *= w->of[i].scale;
+}
+
 int weights_load(struct weights *w, const char *source, const char *cache_dir,
                  struct crew_lane *lane, bool (*progress)(void *ctx, double part),
                  void *progress_ctx, struct err *e)
@@ -374,6 +387,7 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir,
     weights_cache_init(&c, w, source, cache_dir, secret_of(w));
     if (c.usable && weights_cache_open(&c, w, lane, &data)) {
         place_mats(w, data);
+        apply_scales(w);
         return 0;
     }
     if (c.usable)
@@ -395,6 +409,7 @@ int weights_load(struct weights *w, const char *source, const char *cache_dir,
         rc = tile_all(w, data, lane, progress, progress_ctx, e);
     if (kept)
         weights_cache_finish(&c, w, lane, rc == 0);
+    apply_scales(w);
     return rc;
 }
 

@@ -32,6 +32,7 @@ enum weights_round {
 struct weights_of {
     const uint8_t *data;
     uint32_t n_rows;
+    float scale; /* of weights_scale; 0: none */
 };
 
 struct weights {
@@ -73,6 +74,8 @@ SHOAL_MUST_CHECK int weights_add_rows(struct weights *w, const struct model_file
 SHOAL_MUST_CHECK int weights_add_part(struct weights *w, const struct model_file_tensor *t,
                                       uint32_t first, uint32_t n_all, uint32_t row0,
                                       uint32_t n_rows, uint32_t *index, struct err *e);
+/* Multiplies the products of a matrix, once it is loaded; a positive number. */
+void weights_scale(struct weights *w, uint32_t index, float scale);
 /* Maps or tiles all registered matrices.  source: the model file, for the cache's key. */
 SHOAL_MUST_CHECK int weights_load(struct weights *w, const char *source, const char *cache_dir,
                                   struct crew_lane *lane, bool (*progress)(void *ctx, double part),

@@ -96,6 +96,21 @@ static int check_parts(const struct merged *m, struct err *e)
     return 0;
 }
 
+/* By what the base multiplies a matrix besides (GGUF files in NVFP4 do); 1: nothing. */
+static float scale_beside(const struct model_file *base, struct str name)
+{
+    char full[160];
+    float scale = 1.0f;
+    if (name.n < 7 || memcmp(name.p + name.n - 7, ".weight", 7) != 0)
+        return scale;
+    const int n = snprintf(full, sizeof(full), "%.*s.scale", (int)name.n - 7, name.p);
+    const struct model_file_tensor *t =
+        n > 0 && (size_t)n < sizeof(full) ? model_file_find_tensor(base, full) : NULL;
+    if (t && t->n_dims == 1 && t->dims[0] == 1 && t->data)
+        model_file_row_f32(t, 0, &scale);
+    return scale > 0.0f && isfinite(scale) ? scale : 1.0f;
+}
+
 static int merge_tensor(struct model_file *out, struct merged *m, float factor, struct err *e)
 {
     int rc = check_parts(m, e);
@@ -141,7 +156,8 @@ static int merge_all(struct model_file *out, const struct model_file *base,
         const struct model_file_tensor *w = &base->tensors[i];
         struct merged m = {
             .base = w, .a = part_of(adapter, w->name, 'a'), .b = part_of(adapter, w->name, 'b')};
-        int rc = m.a || m.b ? merge_tensor(out, &m, factor, e) : copy_tensor(out, w, e);
+        int rc = m.a || m.b ? merge_tensor(out, &m, factor / scale_beside(base, w->name), e)
+                            : copy_tensor(out, w, e);
         if (rc < 0)
             return err_wrap(e, "tensor %.*s", (int)w->name.n, w->name.p);
         used += (size_t)(m.a != NULL) + (size_t)(m.b != NULL);

@@ -74,7 +74,7 @@ struct quantize_result {
     struct {
         uint32_t n_tensors;
         uint64_t n_values, n_bytes;
-    } types[QUANT_BF16 + 1]; /* of the output, by enum quant_type */
+    } types[QUANT_N_TYPES]; /* of the output, by enum quant_type */
 };
 
 /* The encoding that each tensor would get; types: m->n_tensors of them. */

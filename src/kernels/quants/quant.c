@@ -10,7 +10,7 @@
 #include "kernels/quants/quant_iq.h"
 
 /* Types that were withdrawn from the format keep their rows, so that an error can name them. */
-static const struct quant_info infos[] = {
+static const struct quant_info infos[QUANT_N_TYPES] = {
     [QUANT_F32] = {"F32", 1, 4, true},
     [QUANT_F16] = {"F16", 1, 2, true},
     [QUANT_Q4_0] = {"Q4_0", 32, 18, true},
@@ -28,44 +28,42 @@ static const struct quant_info infos[] = {
     [QUANT_Q6_K] = {"Q6_K", 256, 210, true},
     [15] = {"Q8_K", 256, 292, false},
     [QUANT_IQ2_XXS] = {"IQ2_XXS", 256, 66, true},
-    [17] = {"IQ2_XS", 256, 74, false},
-    [18] = {"IQ3_XXS", 256, 98, false},
-    [19] = {"IQ1_S", 256, 50, false},
+    [QUANT_IQ2_XS] = {"IQ2_XS", 256, 74, true},
+    [QUANT_IQ3_XXS] = {"IQ3_XXS", 256, 98, true},
+    [QUANT_IQ1_S] = {"IQ1_S", 256, 50, true},
     [QUANT_IQ4_NL] = {"IQ4_NL", 32, 18, true},
-    [21] = {"IQ3_S", 256, 110, false},
-    [22] = {"IQ2_S", 256, 82, false},
-    [23] = {"IQ4_XS", 256, 136, false},
+    [QUANT_IQ3_S] = {"IQ3_S", 256, 110, true},
+    [QUANT_IQ2_S] = {"IQ2_S", 256, 82, true},
+    [QUANT_IQ4_XS] = {"IQ4_XS", 256, 136, true},
     [24] = {"I8", 1, 1, false},
     [25] = {"I16", 1, 2, false},
     [26] = {"I32", 1, 4, false},
     [27] = {"I64", 1, 8, false},
     [28] = {"F64", 1, 8, false},
-    [29] = {"IQ1_M", 256, 56, false},
+    [QUANT_IQ1_M] = {"IQ1_M", 256, 56, true},
     [QUANT_BF16] = {"BF16", 1, 2, true},
     [31] = {"Q4_0_4_4", 32, 18, false},
     [32] = {"Q4_0_4_8", 32, 18, false},
     [33] = {"Q4_0_8_8", 32, 18, false},
-    [34] = {"TQ1_0", 256, 54, false},
-    [35] = {"TQ2_0", 256, 66, false},
+    [QUANT_TQ1_0] = {"TQ1_0", 256, 54, true},
+    [QUANT_TQ2_0] = {"TQ2_0", 256, 66, true},
     [36] = {"IQ4_NL_4_4", 32, 18, false},
     [37] = {"IQ4_NL_4_8", 32, 18, false},
     [38] = {"IQ4_NL_8_8", 32, 18, false},
-    [39] = {"MXFP4", 32, 17, false},
-    [40] = {"NVFP4", 64, 36, false},
+    [QUANT_MXFP4] = {"MXFP4", 32, 17, true},
+    [QUANT_NVFP4] = {"NVFP4", 64, 36, true},
     [41] = {"Q1_0", 128, 18, false},
     [42] = {"Q2_0", 64, 18, false},
 };
 
-#define N_INFOS (sizeof(infos) / sizeof(infos[0]))
-
 const struct quant_info *quant_info(uint32_t type)
 {
-    return type < N_INFOS ? &infos[type] : NULL;
+    return type < QUANT_N_TYPES ? &infos[type] : NULL;
 }
 
 bool quant_from_name(const char *name, enum quant_type *type)
 {
-    for (size_t i = 0; i < N_INFOS; i++)
+    for (size_t i = 0; i < QUANT_N_TYPES; i++)
         if (infos[i].supported && !strcasecmp(name, infos[i].name)) {
             *type = (enum quant_type)i;
             return true;
@@ -130,15 +128,6 @@ static void block_q8_0(const uint8_t *b, float *y)
     float d = half_at(b);
     for (int j = 0; j < 32; j++)
         y[j] = (float)(int8_t)b[2 + j] * d;
-}
-
-static void block_iq4_nl(const uint8_t *b, float *y)
-{
-    float d = half_at(b);
-    for (int j = 0; j < 16; j++) {
-        y[j] = d * (float)quant_iq4_levels[b[2 + j] & 15];
-        y[j + 16] = d * (float)quant_iq4_levels[b[2 + j] >> 4];
-    }
 }
 
 /* Super-blocks of 256.  Q2_K and Q3_K: two halves of 128 values share 32 bytes each; two bits at
@@ -265,25 +254,32 @@ static block_fn block_decoder(enum quant_type type)
         return block_q5_k;
     case QUANT_Q6_K:
         return block_q6_k;
-    case QUANT_IQ2_XXS:
-        return quant_iq2_xxs_block;
-    case QUANT_IQ4_NL:
-        return block_iq4_nl;
-    case QUANT_F32:
-    case QUANT_F16:
-    case QUANT_BF16:
-        break;
+    default: /* floats and groups */
+        return NULL;
     }
-    return NULL;
+}
+
+static void groups_to_f32(const struct quant_group *g, uint32_t n, float *y)
+{
+    for (; n > 0; n--, g++)
+        for (int i = 0; i < 32; i++)
+            *y++ = g->scale[i / 16] * (float)g->q[i];
 }
 
 void quant_to_f32(enum quant_type type, const void *src, float *dst, size_t n)
 {
     const uint8_t *p = src;
+    const struct quant_info *qi = &infos[type];
+    const quant_group_fn groups = quant_group_decoder(type);
     block_fn decode = block_decoder(type);
 
-    if (decode) {
-        const struct quant_info *qi = &infos[type];
+    if (groups) {
+        struct quant_group g[8];
+        for (; n >= qi->block; n -= qi->block, p += qi->block_bytes, dst += qi->block) {
+            groups(p, g);
+            groups_to_f32(g, qi->block / 32, dst);
+        }
+    } else if (decode) {
         for (; n >= qi->block; n -= qi->block, p += qi->block_bytes, dst += qi->block)
             decode(p, dst);
     } else if (type == QUANT_F32) {

@@ -11,25 +11,7 @@
 #include <stdint.h>
 
 #include "kernels/quants/quant_half.h"
-
-/* Values are the file format's own. */
-enum quant_type {
-    QUANT_F32 = 0,
-    QUANT_F16 = 1,
-    QUANT_Q4_0 = 2,
-    QUANT_Q4_1 = 3,
-    QUANT_Q5_0 = 6,
-    QUANT_Q5_1 = 7,
-    QUANT_Q8_0 = 8,
-    QUANT_Q2_K = 10,
-    QUANT_Q3_K = 11,
-    QUANT_Q4_K = 12,
-    QUANT_Q5_K = 13,
-    QUANT_Q6_K = 14,
-    QUANT_IQ2_XXS = 16,
-    QUANT_IQ4_NL = 20,
-    QUANT_BF16 = 30,
-};
+#include "kernels/quants/quant_type.h"
 
 struct quant_info {
     const char *name; /* as GGUF tools print it: "Q4_K" */

@@ -256,11 +256,11 @@ static void check_quantized(const char *name, enum quantize_kind kind, enum kern
     unlink(file);
 }
 
-static const char *const names[] = {"gemma3-scaled", "gemma3",       "gpt2",        "llama-gqa",
-                                    "llama-linear",  "llama3-rope",  "mistral-swa", "phi2",
-                                    "phi2-qkv",      "quant-a",      "quant-b",     "quant-c",
-                                    "quant-d",       "quant-e",      "qwen2",       "qwen3",
-                                    "qwen2-yarn",    "phi-longrope", "ernie4_5",    "stablelm"};
+static const char *const names[] = {
+    "gemma3-scaled", "gemma3",       "gpt2",     "llama-gqa", "llama-linear", "llama3-rope",
+    "mistral-swa",   "phi2",         "phi2-qkv", "quant-a",   "quant-b",      "quant-c",
+    "quant-d",       "quant-e",      "quant-f",  "quant-g",   "qwen2",        "qwen3",
+    "qwen2-yarn",    "phi-longrope", "ernie4_5", "stablelm"};
 
 static void test_every_model_has_the_bits_of_the_cpu(void **state)
 {
@@ -293,6 +293,7 @@ static void test_one_token_has_the_bits_of_the_cpu(void **state)
     check_model("quant-b", KERN_KV_F16, v, 1);
     check_model("quant-c", KERN_KV_F16, v, 1);
     check_model("quant-d", KERN_KV_F16, v, 1);
+    check_model("quant-f", KERN_KV_F16, v, 1);
 }
 
 static void test_biases_and_norms_of_heads(void **state)

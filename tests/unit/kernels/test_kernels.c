@@ -51,9 +51,11 @@ static float rng_float(void) /* about normal, sd 1 */
 }
 
 static const enum quant_type all_types[] = {
-    QUANT_F32,  QUANT_F16,  QUANT_BF16, QUANT_Q8_0,   QUANT_Q4_0,
-    QUANT_Q4_1, QUANT_Q5_0, QUANT_Q5_1, QUANT_Q2_K,   QUANT_Q3_K,
-    QUANT_Q4_K, QUANT_Q5_K, QUANT_Q6_K, QUANT_IQ4_NL, QUANT_IQ2_XXS,
+    QUANT_F32,    QUANT_F16,    QUANT_BF16,   QUANT_Q8_0,    QUANT_Q4_0,  QUANT_Q4_1,
+    QUANT_Q5_0,   QUANT_Q5_1,   QUANT_Q2_K,   QUANT_Q3_K,    QUANT_Q4_K,  QUANT_Q5_K,
+    QUANT_Q6_K,   QUANT_IQ4_NL, QUANT_IQ4_XS, QUANT_IQ3_XXS, QUANT_IQ3_S, QUANT_IQ2_XXS,
+    QUANT_IQ2_XS, QUANT_IQ2_S,  QUANT_IQ1_S,  QUANT_IQ1_M,   QUANT_TQ1_0, QUANT_TQ2_0,
+    QUANT_MXFP4,  QUANT_NVFP4,
 };
 #define N_ALL (sizeof(all_types) / sizeof(all_types[0]))
 
@@ -69,7 +71,13 @@ static void fill_row(enum quant_type type, uint8_t *p, uint32_t n, unsigned fill
         [QUANT_Q5_1] = {0, 2, 255},      [QUANT_Q2_K] = {80, 82, 255},
         [QUANT_Q3_K] = {108, 255, 255},  [QUANT_Q4_K] = {0, 2, 255},
         [QUANT_Q5_K] = {0, 2, 255},      [QUANT_Q6_K] = {208, 255, 255},
-        [QUANT_IQ2_XXS] = {0, 255, 255}, [QUANT_IQ4_NL] = {0, 255, 255}};
+        [QUANT_IQ2_XXS] = {0, 255, 255}, [QUANT_IQ4_NL] = {0, 255, 255},
+        [QUANT_IQ2_XS] = {0, 255, 255},  [QUANT_IQ2_S] = {0, 255, 255},
+        [QUANT_IQ3_XXS] = {0, 255, 255}, [QUANT_IQ3_S] = {0, 255, 255},
+        [QUANT_IQ4_XS] = {0, 255, 255},  [QUANT_IQ1_S] = {0, 255, 255},
+        [QUANT_IQ1_M] = {255, 255, 255}, [QUANT_TQ1_0] = {52, 255, 255},
+        [QUANT_TQ2_0] = {64, 255, 255},  [QUANT_MXFP4] = {255, 255, 255},
+        [QUANT_NVFP4] = {255, 255, 255}};
     const struct quant_info *qi = quant_info(type);
     for (uint32_t b = 0; b < n / qi->block; b++, p += qi->block_bytes) {
         if (type == QUANT_F32) {
@@ -90,6 +98,13 @@ static void fill_row(enum quant_type type, uint8_t *p, uint32_t n, unsigned fill
         for (int i = 0; i < 3 && scale_at[type][i] != 255; i++) {
             uint16_t h = quant_f32_to_f16(rng_float() * 0.01f);
             memcpy(p + scale_at[type][i], &h, 2);
+        }
+        if (type == QUANT_MXFP4) /* a power of two about 0.01 */
+            p[0] = (uint8_t)(118 + rng() % 6);
+        if (type == QUANT_IQ1_M) { /* the scale's digits are on top of four words */
+            uint16_t h = quant_f32_to_f16(rng_float() * 0.01f);
+            for (int i = 0; i < 4; i++)
+                p[49 + 2 * i] = (uint8_t)((p[49 + 2 * i] & 15) | (h >> (4 * i) & 15) << 4);
         }
     }
 }
@@ -156,6 +171,23 @@ static void test_expected_set_is_live(void **state)
     assert_non_null(strstr(e.msg, "scalar"));
 }
 
+/* Types with more than 8 bits worth of products in a block. */
+static bool is_rounded(enum quant_type type)
+{
+    return type == QUANT_Q2_K || type == QUANT_IQ2_XS || type == QUANT_IQ2_S;
+}
+
+/* Types whose scales fit F16 as they are, or but for a power of two. */
+static bool is_copied(enum quant_type type)
+{
+    static const enum quant_type copied[] = {QUANT_Q8_0,  QUANT_Q4_0,  QUANT_Q5_0,  QUANT_IQ4_NL,
+                                             QUANT_TQ1_0, QUANT_TQ2_0, QUANT_MXFP4, QUANT_NVFP4};
+    for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++)
+        if (copied[i] == type)
+            return true;
+    return false;
+}
+
 /* Data tiled for the scalar set, read back, equals the tensor: exactly where numbers are copied. */
 static void test_tiling_keeps_the_values(void **state)
 {
@@ -186,9 +218,8 @@ static void test_tiling_keeps_the_values(void **state)
                     float s = quant_f16_to_f32(b->scale[half]) * m.mul;
                     float v = s * (float)(b->q[c % 32] - tiles_fmt_offset(m.fmt)) +
                               quant_f16_to_f32(b->min) * m.mul;
-                    float bound = peak * (all_types[i] == QUANT_Q2_K ? 5e-3f : 5e-4f);
-                    bool exact = all_types[i] == QUANT_Q8_0 || all_types[i] == QUANT_Q4_0 ||
-                                 all_types[i] == QUANT_Q5_0 || all_types[i] == QUANT_IQ4_NL;
+                    float bound = peak * (is_rounded(all_types[i]) ? 5e-3f : 5e-4f);
+                    bool exact = is_copied(all_types[i]);
                     if (exact ? v != want[c] : fabsf(v - want[c]) > bound)
                         fail_msg("%s: row %d column %d: %g, want %g", qi->name, r, c, (double)v,
                                  (double)want[c]);
@@ -197,6 +228,52 @@ static void test_tiling_keeps_the_values(void **state)
         }
         free((void *)(uintptr_t)m.data);
         free(src);
+    }
+}
+
+/* Every exponent that MXFP4 can have comes out as a number; F16 alone would lose most of them. */
+static void test_mxfp4_scales_of_any_size_are_kept(void **state)
+{
+    (void)state;
+    for (uint32_t exponent = 0; exponent < 252; exponent++) {
+        uint8_t src[17] = {(uint8_t)exponent, 0x72}; /* values 0 and 16: 2 and 12 */
+        float want[32], work[256];
+        struct tiles_block block;
+        quant_to_f32(QUANT_MXFP4, src, want, 32);
+        const float mul = tiles_mul(QUANT_MXFP4, src, 1, 32);
+        tiles_row_blocks(QUANT_MXFP4, src, 32, mul, &block, work);
+        const float scale = quant_f16_to_f32(block.scale[0]) * mul;
+        assert_true(isfinite(scale) && isfinite(1.0f / mul));
+        if (exponent > 16) { /* below 2^-112 it may become 0 */
+            assert_true(scale * (float)(block.q[0] - 16) == want[0]);
+            assert_true(scale * (float)(block.q[16] - 16) == want[16]);
+        }
+    }
+}
+
+/* Where both halves of 32 columns have one scale, types with two are not rounded to 8 bits. */
+static void test_equal_scales_are_not_rounded(void **state)
+{
+    static const struct {
+        enum quant_type type;
+        int scales_at;
+    } types[] = {{QUANT_IQ2_XS, 66}, {QUANT_IQ2_S, 74}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        uint8_t src[82];
+        float want[256], work[256];
+        struct tiles_block blocks[8];
+        random_row(types[i].type, src, 256);
+        for (int b = 0; b < 8; b++)
+            src[types[i].scales_at + b] = (uint8_t)(b % 4 * 0x11);
+        quant_to_f32(types[i].type, src, want, 256);
+        const float mul = tiles_mul(types[i].type, src, 1, 256);
+        tiles_row_blocks(types[i].type, src, 256, mul, blocks, work);
+        for (int c = 0; c < 256; c++) {
+            const struct tiles_block *b = &blocks[c / 32];
+            const float v = quant_f16_to_f32(b->scale[0]) * mul * (float)(b->q[c % 32] - 128);
+            assert_true(fabsf(v - want[c]) <= fabsf(want[c]) * 0x1p-11f);
+        }
     }
 }
 
@@ -918,6 +995,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expected_set_is_live),
         cmocka_unit_test(test_tiling_keeps_the_values),
+        cmocka_unit_test(test_mxfp4_scales_of_any_size_are_kept),
+        cmocka_unit_test(test_equal_scales_are_not_rounded),
         cmocka_unit_test(test_gemm_equals_scalar),
         cmocka_unit_test(test_gemm_at_the_edges),
         cmocka_unit_test(test_scalar_gemm_equals_double),

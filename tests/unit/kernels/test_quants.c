@@ -24,9 +24,10 @@ static void test_types_are_known_by_number_and_name(void **state)
         {2, 32, 18, "Q4_0", true},       {4, 16, 10, "Q4_2", false},
         {8, 32, 34, "Q8_0", true},       {12, 256, 144, "Q4_K", true},
         {14, 256, 210, "Q6_K", true},    {16, 256, 66, "IQ2_XXS", true},
-        {17, 256, 74, "IQ2_XS", false},  {20, 32, 18, "IQ4_NL", true},
-        {23, 256, 136, "IQ4_XS", false}, {30, 1, 2, "BF16", true},
-        {31, 32, 18, "Q4_0_4_4", false}, {39, 32, 17, "MXFP4", false},
+        {17, 256, 74, "IQ2_XS", true},   {20, 32, 18, "IQ4_NL", true},
+        {23, 256, 136, "IQ4_XS", true},  {30, 1, 2, "BF16", true},
+        {31, 32, 18, "Q4_0_4_4", false}, {39, 32, 17, "MXFP4", true},
+        {40, 64, 36, "NVFP4", true},     {41, 128, 18, "Q1_0", false},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -37,11 +38,12 @@ static void test_types_are_known_by_number_and_name(void **state)
         assert_int_equal(qi->block_bytes, rows[i].bytes);
         assert_int_equal(qi->supported, rows[i].supported);
     }
-    for (uint32_t t = 0; t < 40; t++) { /* no gaps, no zero divisors */
+    for (uint32_t t = 0; t < QUANT_N_TYPES; t++) { /* no gaps, no zero divisors */
         assert_non_null(quant_info(t));
         assert_non_null(quant_info(t)->name);
         assert_true(quant_info(t)->block > 0 && quant_info(t)->block_bytes > 0);
     }
+    assert_null(quant_info(QUANT_N_TYPES));
     assert_null(quant_info(1000));
     assert_null(quant_info(UINT32_MAX));
 }
@@ -56,7 +58,9 @@ static void test_names_resolve_in_either_case(void **state)
     assert_int_equal(t, QUANT_IQ2_XXS);
     assert_false(quant_from_name("q4", &t));
     assert_false(quant_from_name("", &t));
-    assert_false(quant_from_name("IQ4_XS", &t)); /* known, not supported */
+    assert_true(quant_from_name("mxfp4", &t));
+    assert_int_equal(t, QUANT_MXFP4);
+    assert_false(quant_from_name("Q1_0", &t)); /* known, not supported */
 }
 
 /* Every half, against its definition; and back. */
@@ -247,7 +251,7 @@ static void test_every_type_decodes_to_the_reference_bits(void **state)
         free(got);
         n_types++;
     }
-    assert_int_equal(n_types, 15);
+    assert_int_equal(n_types, 26);
     ref_close(&f);
 }
 
@@ -306,6 +310,7 @@ static void test_encoders_stay_within_their_error(void **state)
     }
     assert_false(quant_from_f32(QUANT_IQ2_XXS, x, shifted, 256, NULL));
     assert_false(quant_from_f32(QUANT_Q2_K, x, shifted, 256, NULL));
+    assert_false(quant_from_f32(QUANT_MXFP4, x, shifted, 256, NULL));
 }
 
 static void test_importance_moves_the_error_to_where_it_matters_less(void **state)

@@ -19,7 +19,7 @@
 static const char *const names[] = {
     "llama-gqa", "llama3-rope", "gemma3",   "gemma2",  "gpt2",    "gptneox",  "hunyuan",
     "smollm3",   "qwen3",       "stablelm", "granite", "exaone4", "phi2-qkv", "phi-longrope",
-    "quant-a",   "quant-b",     "quant-c",  "quant-d", "quant-e"};
+    "quant-a",   "quant-b",     "quant-c",  "quant-d", "quant-e", "quant-f",  "quant-g"};
 
 struct table { /* where the parts meet */
     pthread_barrier_t barrier;

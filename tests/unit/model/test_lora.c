@@ -19,6 +19,7 @@
 #include "model/adapter.h"
 #include "model/adapter_make.h"
 #include "model/decoder.h"
+#include "support/gguf_build.h"
 #include "support/ref_file.h"
 
 enum { MAX_TOKENS = 24 };
@@ -363,6 +364,57 @@ static void test_adapters_that_do_not_fit_are_refused(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* A matrix that its file multiplies by a number gets as much less of the adapter. */
+static void test_a_scale_beside_the_matrix_is_taken_out(void **state)
+{
+    enum { COLS = 256, ROWS = 64 };
+    static float a[COLS], b[ROWS], was[COLS], is[COLS];
+    struct model_file *base, *adapter, *merged;
+    struct model_file_tensor *t;
+    struct err e = {0};
+    struct buf head;
+    float scale;
+    (void)state;
+    for (int i = 0; i < COLS; i++)
+        a[i] = (float)(i % 5 - 2) * 0.5f;
+    for (int i = 0; i < ROWS; i++)
+        b[i] = (float)(i % 3) - 1.0f;
+    gb_begin(&head);
+    gb_key(&head, "adapter.lora.alpha", MODEL_FILE_F32);
+    buf_put(&head, &(float){2.0f}, sizeof(float));
+    if (gguf_parse(&adapter, head.data, head.len, &e) < 0 ||
+        gguf_open(&base, DATA "/refs/quant-g.gguf", &e) < 0)
+        fail_msg("%s", e.msg);
+    static const char name_a[] = "blk.0.attn_v.weight.lora_a",
+                      name_b[] = "blk.0.attn_v.weight.lora_b";
+    for (int i = 0; i < 2; i++) {
+        t = model_file_add_tensor(adapter);
+        assert_non_null(t);
+        *t = (struct model_file_tensor){.name = {i ? name_b : name_a, sizeof(name_a) - 1},
+                                        .type = QUANT_F32,
+                                        .n_dims = 2,
+                                        .dims = {i ? 1 : COLS, i ? ROWS : 1, 1, 1},
+                                        .n_bytes = i ? sizeof(b) : sizeof(a),
+                                        .data = (const uint8_t *)(i ? b : a)};
+    }
+    assert_int_equal(model_file_check(adapter, &e), 0);
+    if (lora_merge(&merged, base, adapter, 1.0f, &e) < 0)
+        fail_msg("%s", e.msg);
+    model_file_row_f32(model_file_find_tensor(base, "blk.0.attn_v.scale"), 0, &scale);
+    assert_true(scale > 0.0f && scale < 0.5f);
+    for (uint64_t r = 0; r < ROWS; r++) {
+        model_file_row_f32(model_file_find_tensor(base, "blk.0.attn_v.weight"), r, was);
+        model_file_row_f32(model_file_find_tensor(merged, "blk.0.attn_v.weight"), r, is);
+        for (int c = 0; c < COLS; c++)
+            if (!(fabsf((is[c] - was[c]) * scale - 2.0f * b[r] * a[c]) < 1e-4f))
+                fail_msg("row %d, column %d: %g", (int)r, c, (double)((is[c] - was[c]) * scale));
+    }
+    model_file_close(merged);
+    model_file_close(base);
+    model_file_close(adapter);
+    buf_fini(&head);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +423,7 @@ int main(void)
         cmocka_unit_test(test_a_batch_of_adapters_has_the_bits_of_each_alone),
         cmocka_unit_test(test_adapters_of_another_base_are_not_put_beside),
         cmocka_unit_test(test_adapters_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_a_scale_beside_the_matrix_is_taken_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

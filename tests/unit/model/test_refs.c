@@ -24,6 +24,7 @@ static const struct model {
     {"gemma3-scaled", 1e-3, 5e-3, 0.99}, {"quant-a", 3e-2, 3e-2, 0.99},
     {"quant-b", 3e-2, 3e-2, 0.99},       {"quant-c", 3e-2, 3e-2, 0.99},
     {"quant-d", 3e-2, 3e-2, 0.99},       {"quant-e", 3e-2, 3e-2, 0.99},
+    {"quant-f", 3e-2, 3e-2, 0.99},       {"quant-g", 3e-2, 3e-2, 0.99},
     {"qwen2-yarn", 1e-3, 5e-3, 0.99},    {"phi-longrope", 1e-3, 5e-3, 0.99},
     {"smollm3", 1e-3, 5e-3, 0.99},       {"granite", 1e-3, 5e-3, 0.99},
     {"olmo2", 1e-3, 5e-3, 0.99},         {"exaone4", 1e-3, 5e-3, 0.99},

@@ -26,9 +26,9 @@ static void test_logits_do_not_depend_on_how_they_are_computed(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "llama-gqa", "quant-a", "quant-c",    "gemma3",  "gemma2",       "phi-longrope",
-        "olmo2",     "gptneox", "hunyuan",    "smollm3", "lfm2",         "mamba2",
-        "qwen3moe",  "olmoe",   "granitemoe", "qwen35",  "granitehybrid"};
+        "llama-gqa",    "quant-a", "quant-c",    "quant-f", "quant-g",      "gemma3", "gemma2",
+        "phi-longrope", "olmo2",   "gptneox",    "hunyuan", "smollm3",      "lfm2",   "mamba2",
+        "qwen3moe",     "olmoe",   "granitemoe", "qwen35",  "granitehybrid"};
     const struct kern_ops *sets[8];
     size_t n_sets = kern_usable(sets, 8);
     for (size_t m = 0; m < sizeof(names) / sizeof(names[0]); m++) {
