@@ -71,7 +71,7 @@ static int read_tokens(struct engine *e, const cJSON *req, struct err *err)
         }
         if (n == first || n - first > n_ctx || e->n_seqs == MAX_SEQS)
             return err_set(err, SHOAL_EINVAL, "sequences");
-        e->seqs[e->n_seqs++] = (struct encoder_seq){e->ids + first, NULL, n - first};
+        e->seqs[e->n_seqs++] = (struct encoder_seq){.tokens = e->ids + first, .n = n - first};
     }
     return e->n_seqs ? 0 : err_set(err, SHOAL_EINVAL, "tokens is missing or empty");
 }

@@ -128,6 +128,7 @@ struct shoal_engine_info { /* strings live as long as the engine */
     const char *chat_template; /* or NULL */
     const char *quantization;  /* as GGUF files name it: "Q4_K_M"; NULL: the file does not say */
     size_t constraint_bytes;   /* taken now by compiled constraints; they grow to 32 MiB */
+    uint64_t images;           /* 1: it classifies and embeds images, not texts */
 };
 
 /* path: a GGUF file, a Hugging Face folder, an ONNX folder, ... opts may be NULL. Reserves all the

@@ -31,7 +31,7 @@
  *     }
  *
  * Thread:    any; the done callback comes on the engine's thread, as events do (shoal_task.h).
- * Ownership: texts, values and samples are copied at submit.
+ * Ownership: texts, values and samples are copied at submit, images decoded.
  * Lifetime:  a result and everything it points to live until the task is freed.  Label and input
  *            names live as long as the engine. */
 #ifndef SHOAL_SHOAL_INFER_H
@@ -90,6 +90,10 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     uint64_t part;  /* SPEAK: 1 to SHOAL_SPEAK_PARTS: only this part of the sound; 0: all.  The
                        parts, one after the other, are the whole; late ones may be empty */
     uint64_t words; /* TRANSCRIBE: 1: also when each word was said, as spans labelled "word" */
+    /* CLASSIFY, EMBED: a JPEG, PNG or WebP file in place of the text, for a model that reads images
+     * (info.images).  It is decoded before submit returns. */
+    const void *image;
+    size_t image_bytes;
 };
 /* The first parts are short: they can be heard while the others are computed. */
 #define SHOAL_SPEAK_PARTS 4u
@@ -145,7 +149,9 @@ struct shoal_result {
 
 /* Fails as shoal_task_submit does; SHOAL_EDEADLINE also when the queue and the measured speed say
  * that the deadline cannot be met.  SHOAL_EUNSUPPORTED: the engine is not of this kind.
- * SHOAL_EINVAL: the text or the values are missing or too long, or there is no such label set. */
+ * SHOAL_EINVAL: the text or the values are missing or too long, there is no such label set, or the
+ * model reads images and this is a text, or the reverse.  An image is SHOAL_EFORMAT if it cannot be
+ * read, SHOAL_ELIMIT if it is too large, SHOAL_EUNSUPPORTED if the library for it is missing. */
 SHOAL_API int shoal_infer_submit(struct shoal_engine *engine, const struct shoal_infer_opts *opts,
                                  struct shoal_task **task, struct shoal_error *err);
 /* Result of a finished task (in its callback, or after shoal_task_wait); NULL for a generation. */

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file/file_read.h"
 #include "base/file/lines.h"
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/local_pipe.h"
 #include "cmd/local/model_opts.h"
+#include "image/image_read.h"
 #include "wire/result_json.h"
 
 cmd_fn cmd_classify, cmd_tag, cmd_embed, cmd_summarize;
@@ -26,9 +28,17 @@ cmd_fn cmd_classify, cmd_tag, cmd_embed, cmd_summarize;
         "json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per line"                   \
     }
 
+#define IMAGE_DEF                                                                                  \
+    {                                                                                              \
+        "image", 'i', OPTS_LIST, "FILE", NULL, 0, 0,                                               \
+            "an image (JPEG, PNG, WebP) instead of texts, for a model that sees; may be given "    \
+            "several times"                                                                        \
+    }
+
 static const struct opts_def classify_defs[] = {
     {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's default"},
     {"top", 0, OPTS_UINT, "N", "3", 0, 100000, "number of labels to show; 0: all"},
+    IMAGE_DEF,
     COMMON_DEFS,
 };
 static const struct opts_def tag_defs[] = {
@@ -40,6 +50,7 @@ static const struct opts_def embed_defs[] = {
      "keep only the first N, scaled to length 1; 0: all"},
     {"prompt", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
      "prompt of the model; \"\": none; default: the model's default"},
+    IMAGE_DEF,
     COMMON_DEFS,
 };
 static const struct opts_def summarize_defs[] = {
@@ -73,7 +84,8 @@ static const struct {
       .groups = {OPTS_GROUP("Options", classify_defs), &model_opts_classify_group},
       .examples = "  shoal classify \"turn off the kitchen lights\"\n"
                   "  shoal classify --labels clinc150 --top 5 \"what is my balance\"\n"
-                  "  shoal classify -m ./my-bert -f texts.txt --json > labels.jsonl\n"}},
+                  "  shoal classify -m ./my-bert -f texts.txt --json > labels.jsonl\n"
+                  "  shoal classify -m ./vit-base-patch16-224 --image cat.jpg\n"}},
     {SHOAL_KIND_TAG,
      {.command = "tag",
       .arguments = "[TEXT...]",
@@ -113,6 +125,7 @@ struct work {
     struct request_infer task; /* options of every text */
     struct buf out;
     struct term_progress bar;
+    bool images;                             /* rows are names of files */
     uint64_t n_taken, bytes_read, bytes_all; /* bytes_all 0: unknown */
     int interrupt_fd;
     int exit_code;
@@ -152,7 +165,7 @@ static void print_json(struct work *w, const char *text, const struct shoal_resu
     struct json_out j = json_out_make(&w->out);
     json_out_object(&j);
     if (r->kind != SHOAL_KIND_SUMMARIZE)
-        json_out_member_str(&j, "text", text);
+        json_out_member_str(&j, w->images ? "image" : "text", text);
     json_out_member_str(&j, "model", opts_text(w->o, "model"));
     result_json_answer(&j, r, text, r->kind == SHOAL_KIND_CLASSIFY ? opts_u32(w->o, "top") : 0);
     result_json_cost(&j, r);
@@ -160,7 +173,7 @@ static void print_json(struct work *w, const char *text, const struct shoal_resu
     buf_putc(&w->out, '\n');
 }
 
-/* row: the text. */
+/* row: the text, or the name of the image. */
 static int take(void *ctx, void *row, const struct shoal_result *r, struct err *e)
 {
     struct work *w = ctx;
@@ -179,11 +192,31 @@ static int take(void *ctx, void *row, const struct shoal_result *r, struct err *
 
 /* ---- input ---------------------------------------------------------------------------------- */
 
-static int put(struct work *w, const char *text, size_t n, struct err *e)
+/* A request with one input, which the caller fills; NULL: out of memory. */
+static struct request *begin(struct work *w, struct request_input **input, struct err *e)
 {
     struct request *r = flow_take_request(&w->local.owner);
-    struct request_input *input = r ? arena_zalloc(&r->arena, sizeof(*input)) : NULL;
-    char *copy = input ? arena_bytes(&r->arena, n + 1) : NULL;
+    *input = r ? arena_zalloc(&r->arena, sizeof(**input)) : NULL;
+    if (!*input) {
+        if (r)
+            flow_give_request(&w->local.owner, r);
+        err_set(e, SHOAL_ENOMEM, "out of memory for a request");
+        return NULL;
+    }
+    r->kind = REQUEST_INFER;
+    r->model = opts_text(w->o, "model");
+    r->received_ns = clock_ns();
+    r->infer = w->task;
+    r->infer.inputs = *input;
+    r->infer.n_inputs = 1;
+    return r;
+}
+
+static int put(struct work *w, const char *text, size_t n, struct err *e)
+{
+    struct request_input *input;
+    struct request *r = begin(w, &input, e);
+    char *copy = r ? arena_bytes(&r->arena, n + 1) : NULL;
     if (!copy) {
         if (r)
             flow_give_request(&w->local.owner, r);
@@ -192,14 +225,33 @@ static int put(struct work *w, const char *text, size_t n, struct err *e)
     memcpy(copy, text, n);
     copy[n] = '\0';
     *input = (struct request_input){.text = copy, .text_bytes = n};
-    r->kind = REQUEST_INFER;
-    r->model = opts_text(w->o, "model");
-    r->received_ns = clock_ns();
-    r->infer = w->task;
-    r->infer.inputs = input;
-    r->infer.n_inputs = 1;
     r->input_bytes = n;
     return local_pipe_put(&w->pipe, r, copy, e);
+}
+
+static int put_image(struct work *w, const char *path, struct err *e)
+{
+    struct request_input *input;
+    struct buf file;
+    buf_init(&file, IMAGE_MAX_BYTES);
+    int rc = file_read(path, &file, e);
+    struct request *r = rc == 0 ? begin(w, &input, e) : NULL;
+    char *copy = r ? arena_bytes(&r->arena, file.len + 1) : NULL;
+    if (copy) {
+        memcpy(copy, buf_str(&file), file.len);
+        *input = (struct request_input){.image = copy, .image_bytes = file.len};
+    } else if (rc == 0) {
+        if (r)
+            flow_give_request(&w->local.owner, r);
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for an image of %zu bytes", file.len);
+    }
+    buf_fini(&file);
+    if (rc < 0)
+        return rc;
+    rc = local_pipe_put(&w->pipe, r, (void *)(uintptr_t)path, e);
+    if (rc == 0) /* one at a time, so that an error is about this file */
+        rc = local_pipe_drain(&w->pipe, e);
+    return rc < 0 && rc != SHOAL_ECANCELLED ? err_wrap(e, "%s", path) : rc;
 }
 
 static void show_progress(struct work *w)
@@ -253,12 +305,28 @@ static int put_whole(struct work *w, struct err *e)
     return rc < 0 ? rc : local_pipe_drain(&w->pipe, e);
 }
 
+static bool has_images(enum shoal_kind kind)
+{
+    return kind == SHOAL_KIND_CLASSIFY || kind == SHOAL_KIND_EMBED;
+}
+
 static int put_all(struct work *w, struct err *e)
 {
     const char *file = opts_text(w->o, "file");
     int rc = 0;
     if (w->task.kind == SHOAL_KIND_SUMMARIZE)
         return put_whole(w, e);
+    const char *const *images = NULL;
+    const size_t n_images = has_images(w->task.kind) ? opts_list(w->o, "image", &images) : 0;
+    if (n_images > 0 && (w->o->n_args > 0 || file)) {
+        w->exit_code = opts_usage(w->o->page, "give either images or texts, not both");
+        return SHOAL_EINVAL;
+    }
+    w->images = n_images > 0;
+    for (size_t i = 0; rc == 0 && i < n_images; i++)
+        rc = put_image(w, images[i], e);
+    if (n_images > 0)
+        return rc;
     if (w->o->n_args > 0 && file) {
         w->exit_code = opts_usage(w->o->page, "give either texts or a file, not both");
         return SHOAL_EINVAL;

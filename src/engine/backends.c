@@ -67,6 +67,8 @@ static int open_specialist(struct shoal_engine *en, const char *path,
             return 0;
     } else if (voice_knows(en->file)) { /* it has no tokenizer: its file knows how words sound */
         return speaker_open(&en->specialist, en->file, path, en->crew, o, e);
+    } else if (encoder_sees(en->file)) {
+        return encoder_specialist_open(&en->specialist, en->file, NULL, path, NULL, en->crew, o, e);
     } else if (decoder) {
         return 0;
     }

@@ -261,7 +261,8 @@ static void read_info(const struct shoal_engine *en, struct shoal_engine_info *i
                                            .name = "",
                                            .kernels = "",
                                            .max_tasks = en->specialist.max_jobs,
-                                           .load_ms = en->load_ms};
+                                           .load_ms = en->load_ms,
+                                           .images = en->specialist.images};
         en->specialist.ops->info(en->specialist.self, info);
         return;
     }

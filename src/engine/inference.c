@@ -17,10 +17,24 @@
 #define MAX_VALUES (1u << 24)
 #define MAX_SAMPLES (1u << 26) /* more than an hour */
 
+/* An image, or a text: what the model reads. */
+static int check_image(const struct shoal_engine *en, const struct shoal_infer_opts *o,
+                       struct err *e)
+{
+    if (o->image && !en->specialist.images)
+        return err_set(e, SHOAL_EINVAL, "the model reads texts, not images");
+    if (!o->image && en->specialist.images)
+        return err_set(e, SHOAL_EINVAL, "the model reads images, not texts");
+    return o->image && o->text ? err_set(e, SHOAL_EINVAL, "give an image or a text, not both") : 0;
+}
+
 static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o, struct err *e)
 {
     if (!shoal_kind_name(o->kind) || o->kind == SHOAL_KIND_GENERATE || !(en->kinds & o->kind))
         return kinds_lack(en->kinds, o->kind, e);
+    int rc = check_image(en, o, e);
+    if (rc < 0)
+        return rc;
     if (o->kind == SHOAL_KIND_SCORE) {
         if (!o->values || o->n_values == 0 || o->n_values > MAX_VALUES)
             return err_set(e, SHOAL_EINVAL, "cannot score %u values, expected 1 to %u", o->n_values,
@@ -34,7 +48,8 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
                        "the text has %zu bytes, at most %zu are said at a time: cut it at the end "
                        "of a sentence",
                        o->text_bytes, MAX_SPEECH_BYTES);
-    } else if (!o->text || o->text_bytes > MAX_TEXT_BYTES || o->document_bytes > MAX_TEXT_BYTES) {
+    } else if (!o->image &&
+               (!o->text || o->text_bytes > MAX_TEXT_BYTES || o->document_bytes > MAX_TEXT_BYTES)) {
         return err_set(
             e, SHOAL_EINVAL,
             o->text ? "the text has %zu bytes, at most %zu are allowed" : "the text is missing",
@@ -44,7 +59,7 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
         return err_set(e, SHOAL_EINVAL, "the document to compare the query with is missing");
     if (o->deadline_ns && clock_ns() > o->deadline_ns)
         return err_set(e, SHOAL_EDEADLINE, "the deadline passed before the task was submitted");
-    int rc = arg_check_n(o->document, o->document_bytes, "document", e);
+    rc = arg_check_n(o->document, o->document_bytes, "document", e);
     return rc < 0 ? rc : task_check_weight(o->weight, e);
 }
 
@@ -92,6 +107,7 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
     j->task = t;
     j->drop = en->specialist.ops->drop;
     rc = en->specialist.ops->prepare(en->specialist.self, j, e);
+    j->o.image = NULL; /* the caller's */
     if (rc == 0)
         rc = price(en, t, e);
     if (rc == 0) {

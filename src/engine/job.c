@@ -15,7 +15,7 @@ struct job *job_create(const struct shoal_infer_opts *o)
     j->result.size = sizeof(j->result);
     j->result.kind = o->kind;
     const bool score = o->kind == SHOAL_KIND_SCORE, sound = o->kind == SHOAL_KIND_TRANSCRIBE;
-    const bool text = !score && !sound;
+    const bool text = !score && !sound && !o->image;
     j->text = text ? mem_strndup(o->text, o->text_bytes) : NULL;
     j->document = o->document ? mem_strndup(o->document, o->document_bytes) : NULL;
     j->labels = o->labels ? mem_strdup(o->labels) : NULL;

@@ -14,7 +14,8 @@ struct err;
 struct shoal_task;
 
 struct job {
-    struct shoal_infer_opts o; /* as submitted; texts and values are copies */
+    struct shoal_infer_opts o; /* as submitted; texts and values are copies, an image is there until
+                                  prepare returns */
     char *text, *document, *labels, *prompt, *stream;
     double *values;
     int16_t *samples;

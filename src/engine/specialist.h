@@ -41,6 +41,7 @@ struct specialist {
     unsigned kinds;    /* enum shoal_kind */
     uint32_t max_cost; /* of jobs that run together; a single job may exceed it */
     uint32_t max_jobs;
+    bool images;            /* it reads images, not texts */
     struct crew_lane *lane; /* lane of self, for its urgency; NULL: it computes without a crew */
     const struct weights *weights; /* weights of self, for engine_files.h; NULL: not our format */
 };

@@ -79,6 +79,8 @@ static void add_infer(struct sha256 *h, const struct request_infer *f)
             sha256_add(h, x->values, x->n_values * sizeof(x->values[0]));
         if (x->samples)
             sha256_add(h, x->samples, x->n_samples * sizeof(x->samples[0]));
+        if (x->image)
+            sha256_add(h, x->image, x->image_bytes);
     }
 }
 

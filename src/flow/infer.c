@@ -165,6 +165,21 @@ static int count_results(struct inference *f)
     return rc;
 }
 
+/* What only the kind of request tells about a failure. */
+static void add_reason(const struct inference *f, int rc, struct failure *why)
+{
+    const struct request_infer *q = &f->request->infer;
+    if (rc == SHOAL_EINVAL && q->kind == SHOAL_KIND_TRANSCRIBE && q->labels) {
+        why->param = "language";
+        why->reason = "invalid_value";
+    }
+    for (uint32_t i = 0; i < q->n_inputs; i++)
+        if (q->inputs[i].image && (rc == SHOAL_EFORMAT || rc == SHOAL_ELIMIT)) {
+            why->param = "input";
+            why->reason = rc == SHOAL_ELIMIT ? "image_too_large" : "invalid_image";
+        }
+}
+
 static void send_results(struct inference *f)
 {
     struct model_stats *m = &f->model->stats;
@@ -179,11 +194,7 @@ static void send_results(struct inference *f)
             failure_late(&why, f->rc < 0, model_stats_others(m), f->error.msg);
         else
             failure_of_model(&why, rc, f->error.msg);
-        if (rc == SHOAL_EINVAL && f->request->infer.kind == SHOAL_KIND_TRANSCRIBE &&
-            f->request->infer.labels) {
-            why.param = "language";
-            why.reason = "invalid_value";
-        }
+        add_reason(f, rc, &why);
         send_failure(f, &why);
         return;
     }
@@ -358,6 +369,8 @@ static int submit_one(struct inference *f, struct shoal_infer_opts *o, uint32_t 
         o->samples = in->samples;
         o->n_samples = in->n_samples;
         o->part = in->part;
+        o->image = in->image;
+        o->image_bytes = in->image_bytes;
         if (f->rows) /* the model reads any number of values: an input is one row */
             o->n_columns = in->n_values;
         if (in->ids)
@@ -425,6 +438,8 @@ static void begin_submit(struct inference *f)
     struct pool *pool = f->owner->flow->pool;
     const struct request *r = f->request;
     bool small = r->input_bytes <= INLINE_BYTES && r->infer.n_inputs <= INLINE_INPUTS;
+    for (uint32_t i = 0; small && i < r->infer.n_inputs; i++)
+        small = !r->infer.inputs[i].image; /* a small file may be a large image */
     if (pool && !small) {
         f->pool_task.fn = submit_on_pool;
         if (pool_submit(pool, &f->pool_task) == 0)

@@ -118,7 +118,7 @@ struct request_generate {
 };
 
 struct request_input {
-    const char *text; /* RERANK: a document.  NULL: ids, values or samples */
+    const char *text; /* RERANK: a document.  NULL: ids, values, samples or an image */
     size_t text_bytes;
     const int32_t *ids; /* EMBED: the tokens of a text, without those that the model adds */
     uint32_t n_ids;
@@ -126,6 +126,8 @@ struct request_input {
     uint32_t n_values;
     const int16_t *samples; /* TRANSCRIBE: one channel, 16,000 a second */
     uint32_t n_samples;
+    const void *image; /* CLASSIFY, EMBED: a JPEG, PNG or WebP file */
+    size_t image_bytes;
     uint32_t part; /* SPEAK: of the sound; 0: all */
 };
 

@@ -128,6 +128,7 @@ struct registry_spec { /* from the configuration; strings are copied */
 /* Data about a model loaded in another process. */
 struct registry_apart_info {
     unsigned kinds;
+    bool images; /* as in shoal_engine_info */
     uint32_t n_ctx;
     size_t bytes;
     double load_ms;
@@ -173,6 +174,7 @@ struct registry_slot {
     void *attached; /* see registry_attach; freed before the engine is closed */
     void (*detach)(void *attached);
     unsigned kinds; /* enum shoal_kind; 0 until it was loaded once */
+    bool images;    /* as in shoal_engine_info */
     uint32_t n_ctx; /* of the engine; 0 until it was loaded once */
     struct identity local, content;
     bool hash_failed;    /* the content could not be read: not retried until the next load */

@@ -114,11 +114,13 @@ static void set_ready(struct registry *r, struct registry_slot *s, const struct 
     } else if (n->engine) {
         shoal_engine_info(n->engine, &info);
         s->kinds = info.kinds;
+        s->images = info.images != 0;
         s->n_ctx = info.n_ctx;
         s->bytes = info.weights_bytes + info.scratch_bytes + info.kv_bytes;
         s->load_ms = info.load_ms;
     } else {
         s->kinds = n->apart.kinds;
+        s->images = n->apart.images;
         s->n_ctx = n->apart.n_ctx;
         s->bytes = n->apart.bytes;
         s->load_ms = n->apart.load_ms;

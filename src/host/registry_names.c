@@ -317,6 +317,7 @@ static void set_lent(struct registry_slot *s, struct shoal_engine *engine)
     s->lent = s->spec.pinned = true;
     s->engine = engine;
     s->kinds = info.kinds;
+    s->images = info.images != 0;
     s->n_ctx = info.n_ctx;
     s->load_ms = info.load_ms;
     registry_set_state(s, REGISTRY_READY);

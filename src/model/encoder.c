@@ -71,7 +71,7 @@ static int hidden_layer(struct plan *p, struct encoder *d, int i)
 }
 
 /* The norms that follow the parts of layer i.  With norms first, the one after the hidden layer is
- * that before the next layer; layer 0 may have none. */
+ * that before the next layer; layer 0 of a model without biases may have none. */
 static int norms(struct plan *p, struct encoder *d, int i)
 {
     const struct encoder_config *c = &d->c;
@@ -82,14 +82,14 @@ static int norms(struct plan *p, struct encoder *d, int i)
         rc = norm(p, &l->attn_norm, i, "attn_output_norm", c->dim, true);
         return rc < 0 ? rc : norm(p, &l->out_norm, i, "layer_output_norm", c->dim, true);
     }
-    rc = norm(p, &l->attn_norm, i, "ffn_norm", c->dim, false);
+    rc = norm(p, &l->attn_norm, i, "ffn_norm", c->dim, c->norm_bias);
     if (rc == 0 && i == 0)
-        rc = plan_vector(p, &d->first_norm.w, 0, "attn_norm", "weight", c->dim, false);
+        rc = plan_vector(p, &d->first_norm.w, 0, "attn_norm", "weight", c->dim, c->norm_bias);
     if (rc == 0 && i == 0)
-        rc = plan_vector(p, &d->first_norm.b, 0, "attn_norm", "bias", c->dim, false);
+        rc = plan_vector(p, &d->first_norm.b, 0, "attn_norm", "bias", c->dim, c->norm_bias);
     if (rc == 0)
         rc = norm(p, &l->out_norm, last ? -1 : i + 1, last ? "output_norm" : "attn_norm", c->dim,
-                  false);
+                  c->norm_bias);
     return rc;
 }
 
@@ -132,6 +132,24 @@ static int position_table(struct plan *p, struct encoder *d)
     if (strcmp(c->arch, "roberta") == 0)
         c->pos0 = n_rows - c->n_ctx;
     return 0;
+}
+
+/* Patches, what stands before them, and the position of each. */
+static int patches(struct plan *p, struct encoder *d)
+{
+    const struct encoder_config *c = &d->c;
+    uint32_t n_rows = 0;
+    int rc = plan_linear(p, &d->embd_proj, -1, "patch_embd", c->dim, c->embd_dim, true);
+    if (rc == 0)
+        rc = plan_vector(p, &d->class_embd, -1, "class_embd", "weight", c->dim, true);
+    if (rc == 0)
+        rc = plan_table(p, &d->positions, "position_embd.weight", &n_rows, c->dim, true);
+    if (rc == 0 && n_rows != c->n_ctx)
+        rc = err_set(p->e, SHOAL_EFORMAT,
+                     "tensor position_embd.weight has %u rows, expected %u: one for each patch and "
+                     "one for the image",
+                     n_rows, c->n_ctx);
+    return rc;
 }
 
 static int embeddings(struct plan *p, struct encoder *d)
@@ -181,7 +199,7 @@ static int plan_tensors(struct encoder *d, struct err *e)
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
     d->n_qkv = model_file_find_tensor(d->file, "blk.0.attn_qkv.weight") ? 1 : 3;
     if (rc == 0)
-        rc = embeddings(&p, d);
+        rc = d->c.picture.size ? patches(&p, d) : embeddings(&p, d);
     for (uint32_t i = 0; rc == 0 && i < d->c.n_blocks; i++)
         rc = layer(&p, d, (int)i);
     if (rc == 0)
@@ -224,13 +242,19 @@ static int configure(struct encoder *d, const struct model_file *file, const str
     if (!d->k)
         return e ? e->code : SHOAL_EUNSUPPORTED;
     d->max_seqs = o->max_seqs ? o->max_seqs : 64;
-    d->max_tokens = o->max_tokens ? o->max_tokens : d->c.n_ctx > 512 ? d->c.n_ctx : 512;
+    d->max_tokens = o->max_tokens       ? o->max_tokens
+                    : d->c.picture.size ? 4 * d->c.n_ctx
+                    : d->c.n_ctx > 512  ? d->c.n_ctx
+                                        : 512;
     if (d->max_tokens > 1u << 20 || d->max_seqs > 1u << 16)
         return err_set(e, SHOAL_EINVAL, "passes of %u tokens and %u sequences", d->max_tokens,
                        d->max_seqs);
     weights_init(&d->weights, &d->k->layout);
     d->weights.round = o->int8 ? WEIGHTS_WIDE : WEIGHTS_AS_STORED;
     rc = plan_tensors(d, e);
+    if (rc == 0 && d->c.picture.size && d->c.n_ctx > d->max_tokens)
+        return err_set(e, SHOAL_EINVAL, "passes of %u tokens do not hold an image of %u",
+                       d->max_tokens, d->c.n_ctx);
     if (rc == 0 && d->c.n_ctx > d->max_tokens) /* only after the tables were checked against it */
         d->c.n_ctx = d->max_tokens;
     return rc;

@@ -30,6 +30,18 @@ enum encoder_places {
     ENCODER_PLACES_ROTATED,      /* queries and keys are rotated (ModernBERT) */
 };
 
+/* What an encoder reads that sees images, by preprocessor_config.json (encoder_picture.c): a square
+ * of red, green and blue, cut into patches. */
+struct encoder_picture {
+    uint32_t size, patch; /* pixels on a side */
+    /* How another image becomes one: resized to so many pixels on a side, or on its shorter side if
+     * it keeps its form; then its middle is taken. */
+    uint32_t to;
+    bool keeps_form;
+    uint32_t filter;      /* as Pillow numbers them: 1 Lanczos, 2 bilinear, 3 bicubic */
+    float levels[3][256]; /* what the model reads for each value of a colour */
+};
+
 struct encoder_config {
     const char *arch; /* general.architecture */
     uint32_t n_vocab;
@@ -50,6 +62,7 @@ struct encoder_config {
     uint32_t pos0;    /* row of position_embd.weight for the first token (RoBERTa: 2) */
     float norm_eps;
     enum encoder_act act;
+    struct encoder_picture picture; /* size 0: it reads tokens */
 };
 
 struct crew;
@@ -59,8 +72,8 @@ struct encoder_opts {               /* all zero means defaults */
     const struct kern_ops *kernels; /* NULL: best */
     struct crew *crew;              /* compute threads to share; NULL: its own */
     uint32_t n_threads;             /* 0: number of cores */
-    uint32_t max_tokens;            /* per pass; 0: 512, at least the longest sequence */
-    uint32_t max_seqs;              /* per pass; 0: 64 */
+    uint32_t max_tokens;   /* per pass; 0: 512, at least the longest sequence; four images */
+    uint32_t max_seqs;     /* per pass; 0: 64 */
     bool int8;             /* round all weights to 8 bits at load, and activations at run time */
     const char *cache_dir; /* folder for tiled weights; NULL: none */
     /* Progress of tiling, 0..1; returns true to cancel. */
@@ -72,6 +85,7 @@ struct encoder_seq {
     const int32_t *tokens; /* each 0 .. n_vocab - 1 */
     const uint8_t *types;  /* each 0 .. n_types - 1; NULL: all 0 */
     uint32_t n;            /* 1 .. n_ctx */
+    const uint8_t *image;  /* instead of tokens: [size][size][3], and n is n_ctx; else NULL */
 };
 
 struct encoder_sizes { /* memory in bytes, by purpose */
@@ -84,6 +98,8 @@ struct encoder;
 
 /* True if general.architecture names an encoder. */
 bool encoder_knows(const struct model_file *file);
+/* True if it names one that reads images. */
+bool encoder_sees(const struct model_file *file);
 SHOAL_MUST_CHECK int encoder_create(struct encoder **out, const struct model_file *file,
                                     const char *path, const struct encoder_opts *o, struct err *e);
 void encoder_destroy(struct encoder *d);

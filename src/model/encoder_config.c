@@ -8,16 +8,17 @@
 static const struct encoder_arch {
     const char *name;
     enum encoder_places places;
-    bool norms_first, gated;
+    bool norms_first, gated, images;
 } archs[] = {
-    {"bert", ENCODER_PLACES_NONE, false, false},
-    {"distilbert", ENCODER_PLACES_NONE, false, false},
-    {"roberta", ENCODER_PLACES_NONE, false, false},
-    {"electra", ENCODER_PLACES_NONE, false, false},
-    {"albert", ENCODER_PLACES_NONE, false, false},
-    {"mpnet", ENCODER_PLACES_BUCKETS, false, false},
-    {"deberta-v2", ENCODER_PLACES_DISENTANGLED, false, false},
-    {"modern-bert", ENCODER_PLACES_ROTATED, true, true},
+    {"bert", ENCODER_PLACES_NONE, false, false, false},
+    {"distilbert", ENCODER_PLACES_NONE, false, false, false},
+    {"roberta", ENCODER_PLACES_NONE, false, false, false},
+    {"electra", ENCODER_PLACES_NONE, false, false, false},
+    {"albert", ENCODER_PLACES_NONE, false, false, false},
+    {"mpnet", ENCODER_PLACES_BUCKETS, false, false, false},
+    {"deberta-v2", ENCODER_PLACES_DISENTANGLED, false, false, false},
+    {"modern-bert", ENCODER_PLACES_ROTATED, true, true, false},
+    {"vit", ENCODER_PLACES_NONE, true, false, true},
 };
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
 
@@ -36,6 +37,13 @@ bool encoder_knows(const struct model_file *file)
 {
     struct str name;
     return arch_of(file, &name) != NULL;
+}
+
+bool encoder_sees(const struct model_file *file)
+{
+    struct str name;
+    const struct encoder_arch *arch = arch_of(file, &name);
+    return arch && arch->images;
 }
 
 static int unknown(struct str name, struct err *e)
@@ -198,6 +206,24 @@ static int read_sizes(struct encoder_config *c, const struct model_file *file, s
     return 0;
 }
 
+/* Of a model that reads images: positions are those of its patches and what is before them. */
+static int read_picture(struct encoder_config *c, const struct model_file *file, struct err *e)
+{
+    struct encoder_picture *p = &c->picture;
+    int rc = read_u32(c, file, "vision.image_size", 1, 2048, &p->size, e);
+    if (rc == 0)
+        rc = read_u32(c, file, "vision.patch_size", 1, 128, &p->patch, e);
+    if (rc < 0)
+        return rc;
+    const uint32_t side = p->size / p->patch;
+    if (p->size % p->patch != 0 || side > 128 || c->n_ctx != side * side + 1)
+        return err_set(e, SHOAL_EFORMAT,
+                       "%u positions do not suit an image of %u pixels on a side in patches of %u",
+                       c->n_ctx, p->size, p->patch);
+    c->embd_dim = 3 * p->patch * p->patch;
+    return encoder_picture_read(p, file, e);
+}
+
 int encoder_config_read(struct encoder_config *c, const struct model_file *file, struct err *e)
 {
     struct str name;
@@ -207,9 +233,11 @@ int encoder_config_read(struct encoder_config *c, const struct model_file *file,
     c->arch = arch->name;
     c->places = arch->places;
     c->norms_first = arch->norms_first;
-    c->norm_bias = !arch->norms_first;
+    c->norm_bias = !arch->norms_first || arch->images;
     c->gated = arch->gated;
     int rc = read_sizes(c, file, e);
+    if (rc == 0 && arch->images)
+        rc = read_picture(c, file, e);
     if (rc == 0)
         rc = read_act(c, file, e);
     if (rc == 0)

@@ -130,22 +130,49 @@ static void look_up(const struct encoder *d, uint32_t t, float *x)
         d->k->add(x, d->types + (size_t)(s->types ? s->types[at] : 0) * dim, dim);
     if (d->positions)
         d->k->add(x, d->positions + (size_t)(d->c.pos0 + at) * dim, dim);
+    d->k->layernorm(x, x, d->embd_norm.w, d->embd_norm.b, dim, d->c.norm_eps);
 }
 
-static void embed(struct encoder *d, uint32_t t)
+/* The patch at that place of an image; none is at its first place. */
+static void look_at(const struct encoder *d, uint32_t t, float *x)
+{
+    const uint32_t seq = d->seq_of[t], at = t - d->seq_first[seq];
+    if (at > 0)
+        encoder_picture_patch(&d->c.picture, d->seqs[seq].image, at - 1, x);
+    else
+        memset(x, 0, d->c.embd_dim * sizeof(*x));
+}
+
+/* Completes the vector of a patch by its position. */
+static void put_place(struct encoder *d, uint32_t t)
+{
+    const uint32_t at = t - d->seq_first[d->seq_of[t]], dim = d->c.dim;
+    float *x = d->x + (size_t)t * dim;
+    if (at == 0)
+        memcpy(x, d->class_embd, dim * sizeof(*x));
+    d->k->add(x, d->positions + (size_t)at * dim, dim);
+}
+
+/* Tokens `from` to `to`: what goes into the first layer. */
+static void embed(struct encoder *d, uint32_t from, uint32_t to)
 {
     static const struct norm none;
     const uint32_t dim = d->c.dim, wide = d->c.embd_dim;
     const struct linear *l = &d->embd_proj;
-    const bool project = l->mat != NO_MAT;
-    float *x = project ? d->narrow + (size_t)t * wide : d->x + (size_t)t * dim;
-    look_up(d, t, x);
-    d->k->layernorm(x, x, d->embd_norm.w, d->embd_norm.b, wide, d->c.norm_eps);
-    if (project) {
-        plan_linear_round_all(d->k, &d->act_narrow, d->in_narrow, t);
-        product(d, l, &d->act_narrow, t, 1, 0, tiles_of(d, l), d->x, dim);
+    const bool project = l->mat != NO_MAT, images = d->c.picture.size > 0;
+    for (uint32_t t = from; t < to; t++) {
+        float *x = project ? d->narrow + (size_t)t * wide : d->x + (size_t)t * dim;
+        (images ? look_at : look_up)(d, t, x);
+        if (project)
+            plan_linear_round_all(d->k, &d->act_narrow, d->in_narrow, t);
     }
-    normalize(d, d->c.norms_first ? &d->first_norm : &none, t);
+    if (project && from < to)
+        product(d, l, &d->act_narrow, from, to - from, 0, tiles_of(d, l), d->x, dim);
+    for (uint32_t t = from; t < to; t++) {
+        if (images)
+            put_place(d, t);
+        normalize(d, d->c.norms_first ? &d->first_norm : &none, t);
+    }
 }
 
 static void attend(struct encoder *d, const struct encoder_layer *l, const struct attn_job *j,
@@ -263,8 +290,7 @@ static void group_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint3
     struct encoder *d = ctx;
     const uint32_t s0 = d->group_first[c], s1 = d->group_first[c + 1];
     (void)p;
-    for (uint32_t t = d->seq_first[s0]; t < d->seq_first[s1]; t++)
-        embed(d, t);
+    embed(d, d->seq_first[s0], d->seq_first[s1]);
     for (uint32_t i = 0; i < d->c.n_layers; i++)
         group_layer(d, &d->layers[i], s0, s1, member);
 }
@@ -306,9 +332,7 @@ static void start_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint3
 {
     struct encoder *d = ctx;
     (void)member;
-    for (uint32_t t = part(d->n_tokens, c, p->n_chunks); t < part(d->n_tokens, c + 1, p->n_chunks);
-         t++)
-        embed(d, t);
+    embed(d, part(d->n_tokens, c, p->n_chunks), part(d->n_tokens, c + 1, p->n_chunks));
 }
 
 static void qkv_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)

@@ -38,12 +38,13 @@ struct encoder {
     struct norm embd_norm;
     struct norm first_norm;           /* norms_first: before layer 0 */
     struct norm cls_norm;             /* after the layer before the classes */
-    struct linear embd_proj;          /* absent if embd_dim is dim */
+    struct linear embd_proj;          /* absent if embd_dim is dim; of images: from a patch */
+    const float *class_embd;          /* [dim], images: what stands before the patches */
     struct model_file_tensor *slices; /* [2 * n_blocks]: halves of tensors that hold two matrices */
     uint32_t n_slices;
     uint32_t n_qkv;
     const struct model_file_tensor *embd;
-    const float *positions; /* [pos0 + n_ctx][embd_dim] or NULL */
+    const float *positions; /* [pos0 + n_ctx][embd_dim] or NULL; of images: [n_ctx][dim] */
     const float *types;     /* [n_types][embd_dim] or NULL */
     struct encoder_places_data {
         const float *buckets; /* BUCKETS: [n_buckets][n_heads] */
@@ -94,6 +95,13 @@ struct encoder {
 /* Reads the metadata (encoder_config.c). */
 SHOAL_MUST_CHECK int encoder_config_read(struct encoder_config *c, const struct model_file *file,
                                          struct err *e);
+
+/* Reads how images are brought to the model's form; size and patch are set (encoder_picture.c). */
+SHOAL_MUST_CHECK int encoder_picture_read(struct encoder_picture *p, const struct model_file *file,
+                                          struct err *e);
+/* Patch i of an image, as the model reads it; [3][patch][patch]. */
+void encoder_picture_patch(const struct encoder_picture *p, const uint8_t *image, uint32_t i,
+                           float *out);
 
 /* ---- places of tokens (encoder_places.c) ---- */
 

@@ -292,6 +292,15 @@ static enum heads_act act_before_classes(const char *arch)
     return HEADS_ACT_TANH;
 }
 
+/* A model that sees images reads its classes from the first token, without the pooler, and has
+ * embeddings, too: the pooler's if there is one and it is no classifier. */
+static void see(struct heads *h, const struct heads_source *s)
+{
+    h->embeds = true;
+    h->has_pre = s->has_pooler && s->n_classes == 0;
+    h->info.poolings[0] = h->has_pre ? HEADS_POOLING_POOLER : HEADS_POOLING_CLS;
+}
+
 int heads_create(struct heads **out, const struct heads_source *s, struct err *e)
 {
     cJSON *config = NULL, *sentence = NULL;
@@ -305,6 +314,8 @@ int heads_create(struct heads **out, const struct heads_source *s, struct err *e
     h->head[HEADS_TAG].rows = s->n_tags;
     h->has_pre = s->has_pooler;
     h->pre_act = act_before_classes(s->arch ? s->arch : "");
+    if (s->arch && strcmp(s->arch, "vit") == 0)
+        see(h, s);
     int rc = parse(&config, s->config, s->n_config, "huggingface.config", e);
     if (rc == 0)
         rc = parse(&sentence, s->pooling, s->n_pooling, "huggingface.sentence_pooling", e);

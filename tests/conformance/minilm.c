@@ -48,7 +48,7 @@ static int read_sentences(struct sentences *s, const char *path, const struct mo
             return fail(e.msg);
         if (s->n >= lengths->cols || ids.n != (size_t)ref_int(lengths, s->n))
             return fail("a sentence has another number of tokens than the reference");
-        s->seqs[s->n++] = (struct encoder_seq){s->ids + s->n_ids, NULL, (uint32_t)ids.n};
+        s->seqs[s->n++] = (struct encoder_seq){.tokens = s->ids + s->n_ids, .n = (uint32_t)ids.n};
         for (size_t i = 0; i < ids.n; i++, s->n_ids++) {
             if (ids.ids[i] != ref_int(want, s->n_ids))
                 return fail("a sentence has other tokens than the reference");

@@ -50,10 +50,17 @@ static void run_encoder(const struct model_file *g)
     if (encoder_measure(&s, g, &o, &e) < 0 || s.weights > (4u << 20) || s.scratch > (4u << 20) ||
         encoder_create(&d, g, folder, &o, &e) < 0)
         return;
-    int32_t tokens[2] = {0, (int32_t)encoder_config(d)->n_vocab - 1};
-    struct encoder_seq seq = {.tokens = tokens, .n = encoder_config(d)->n_ctx > 1 ? 2 : 1};
-    encoder_forward(d, &seq, 1);
-    sink += encoder_hidden(d, 0, 0)[0] > 0.0f;
+    const struct encoder_config *c = encoder_config(d);
+    int32_t tokens[2] = {0, (int32_t)c->n_vocab - 1};
+    uint8_t *image = calloc((size_t)c->picture.size * c->picture.size + 1, 3);
+    struct encoder_seq seq = {.tokens = tokens, .n = c->n_ctx > 1 ? 2 : 1};
+    if (c->picture.size)
+        seq = (struct encoder_seq){.image = image, .n = c->n_ctx};
+    if (image) {
+        encoder_forward(d, &seq, 1);
+        sink += encoder_hidden(d, 0, 0)[0] > 0.0f;
+    }
+    free(image);
     encoder_destroy(d);
 }
 

@@ -36,6 +36,7 @@ static void check(const struct request *r)
     for (uint32_t i = 0; i < q->n_inputs; i++)
         if (q->kind == SHOAL_KIND_SCORE ? q->inputs[i].n_values == 0
             : q->inputs[i].ids          ? q->inputs[i].n_ids == 0
+            : q->inputs[i].image        ? q->inputs[i].image_bytes == 0 || q->inputs[i].text
                                         : q->inputs[i].text_bytes == 0)
             abort();
     if (q->kind == SHOAL_KIND_RERANK && !q->query)

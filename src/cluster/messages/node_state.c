@@ -32,6 +32,7 @@ static void put_model(pb_model *m, const struct node_model *from)
     if (from->sum)
         m->version = pb_bytes(from->sum, SHA256_BYTES);
     m->kinds = from->kinds;
+    m->images = from->images;
     m->state = from->state;
     m->n_ctx = from->n_ctx;
     m->prefill_ns = from->prefill_ns;
@@ -216,6 +217,7 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
         .name = clean(a, m->name),
         .sum = m->version.len ? m->version.data : NULL,
         .kinds = m->kinds,
+        .images = m->images,
         .state = (enum registry_state)m->state,
         .n_ctx = m->n_ctx,
         .in_flight = m->in_flight,
@@ -496,6 +498,7 @@ static void add_model(void *ctx, const struct registry_model *m)
         .name = arena_printf(c->arena, "%s", m->name),
         .sum = sum,
         .kinds = m->slot->kinds,
+        .images = m->slot->images,
         .state = m->slot->state,
         .n_ctx = m->slot->n_ctx,
         .in_flight = atomic_load_explicit(&m->stats.in_flight, memory_order_relaxed),

@@ -23,6 +23,7 @@ struct node_model {
     const char *name;
     const uint8_t *sum; /* SHA-256; NULL: not known yet */
     unsigned kinds;     /* bits of enum shoal_kind; 0: not known yet */
+    bool images;        /* it reads images, not texts */
     enum registry_state state;
     uint32_t n_ctx, in_flight;
     double prefill_ns, token_ns; /* measured cost of a token; 0: not known yet */

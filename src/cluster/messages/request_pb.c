@@ -254,6 +254,8 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
         list[i].ids = (int32_t *)(uintptr_t)in->ids;
         list[i].n_ids = in->n_ids;
         list[i].part = in->part;
+        if (in->image)
+            list[i].image = pb_bytes(in->image, in->image_bytes);
         if (in->samples)
             list[i].samples =
                 pb_bytes((const char *)in->samples, in->n_samples * sizeof(*in->samples));
@@ -659,6 +661,9 @@ static int read_inputs(struct request *r, const pb_infer *m, struct err *e)
             if (samples)
                 memcpy(samples, from->samples.data, from->samples.len / 2 * 2);
             r->input_bytes += from->samples.len;
+        } else if (from->image.len > 0) {
+            list[i].image = from->image.data;
+            list[i].image_bytes = from->image.len;
         } else if (from->n_ids > 0) {
             list[i].ids = from->ids;
             list[i].n_ids = (uint32_t)from->n_ids;

@@ -94,6 +94,7 @@ static void send_state(struct worker *w)
     if (w->state == REGISTRY_READY) {
         shoal_engine_info(w->engine, &info);
         s.info = (struct registry_apart_info){.kinds = info.kinds,
+                                              .images = info.images != 0,
                                               .n_ctx = info.n_ctx,
                                               .bytes = info.weights_bytes + info.scratch_bytes +
                                                        info.kv_bytes,

@@ -84,6 +84,7 @@ int worker_pb_put_state(struct buf *out, const struct worker_state *s)
     m.code = s->code;
     m.error = pb_text(s->error);
     m.kinds = s->info.kinds;
+    m.images = s->info.images;
     m.n_ctx = s->info.n_ctx;
     m.bytes = s->info.bytes;
     m.load_ms = s->info.load_ms;
@@ -125,6 +126,7 @@ int worker_pb_read_state(struct worker_state *out, struct arena *a, const uint8_
                                  .error = clean(m->error),
                                  .missing = clean(m->missing),
                                  .info = {.kinds = m->kinds & ALL_KINDS,
+                                          .images = m->images,
                                           .n_ctx = m->n_ctx,
                                           .bytes = m->bytes,
                                           .load_ms = cost_of(m->load_ms)},

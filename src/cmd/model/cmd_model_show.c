@@ -45,8 +45,9 @@ struct facts {
     const char *path;
     struct tokenizer *t; /* NULL: see t_error */
     struct err t_error;
-    const char *kind; /* "decoder", "encoder" or "encoder-decoder" */
-    char arch[32];    /* of an encoder, for config.arch */
+    const char *kind;           /* "decoder", "encoder", "image encoder" or "encoder-decoder" */
+    uint64_t image_size, patch; /* of an image encoder: pixels on a side */
+    char arch[32];              /* of an encoder, for config.arch */
     struct decoder_config config;
     bool has_config;
     struct err config_error;
@@ -93,6 +94,13 @@ static void gather_shape(struct facts *f, struct str name)
         c->head_dim = c->dim / c->n_heads;
 }
 
+static void gather_image(struct facts *f, const char *name, uint64_t *to)
+{
+    char key[128];
+    snprintf(key, sizeof(key), "%s.vision.%s", f->arch, name);
+    (void)model_file_get_u64(f->file, key, to);
+}
+
 static void gather_model(struct facts *f, struct str name, uint32_t n_ctx)
 {
     const struct model_file_tensor *embd = model_file_find_tensor(f->file, "token_embd.weight");
@@ -107,10 +115,14 @@ static void gather_model(struct facts *f, struct str name, uint32_t n_ctx)
     } else if (encoder_knows(f->file)) {
         struct encoder_opts eo = {.n_threads = 1};
         struct encoder_sizes es;
-        f->kind = "encoder";
+        f->kind = encoder_sees(f->file) ? "image encoder" : "encoder";
         snprintf(f->arch, sizeof(f->arch), "%.*s", (int)name.n, name.p);
         f->config.arch = f->arch;
         gather_shape(f, name);
+        if (encoder_sees(f->file)) {
+            gather_image(f, "image_size", &f->image_size);
+            gather_image(f, "patch_size", &f->patch);
+        }
         f->has_sizes = f->has_config && encoder_measure(&es, f->file, &eo, &f->sizes_error) == 0;
         if (f->has_sizes)
             f->sizes = (struct decoder_sizes){
@@ -287,6 +299,10 @@ static void json_model(struct json_out *j, const struct facts *f)
         json_out_member_str(j, "name", c->arch);
         json_out_member_str(j, "kind", f->kind);
         json_uints(j, names, values, sizeof(values) / sizeof(values[0]));
+        if (f->image_size) {
+            json_out_member_uint(j, "image_size", f->image_size);
+            json_out_member_uint(j, "patch_size", f->patch);
+        }
     } else {
         json_out_member_str(j, "error", f->config_error.msg);
     }
@@ -361,8 +377,14 @@ static void text_model(struct buf *b, const struct facts *f)
     }
     buf_printf(b, "architecture   %s, %u layers of %u, %u heads (%u for keys and values) of %u\n",
                c->arch, c->n_layers, c->dim, c->n_heads, c->n_kv_heads, c->head_dim);
-    buf_printf(b, "               feed-forward %u, vocabulary %u, trained for %u tokens",
-               c->ffn_dim, c->n_vocab, c->n_ctx_train);
+    if (f->image_size)
+        buf_printf(
+            b, "               feed-forward %u, images of %llu x %llu pixels in patches of %llu",
+            c->ffn_dim, (unsigned long long)f->image_size, (unsigned long long)f->image_size,
+            (unsigned long long)f->patch);
+    else
+        buf_printf(b, "               feed-forward %u, vocabulary %u, trained for %u tokens",
+                   c->ffn_dim, c->n_vocab, c->n_ctx_train);
     if (c->window)
         buf_printf(b, ", window of %u", c->window);
     buf_putc(b, '\n');
@@ -385,6 +407,10 @@ static void text_model(struct buf *b, const struct facts *f)
 
 static void text_tokenizer(struct buf *b, const struct facts *f)
 {
+    if (!f->t && f->image_size) {
+        buf_puts(b, "tokenizer      none: it reads images\n");
+        return;
+    }
     if (!f->t) {
         buf_printf(b, "tokenizer      %s\n", f->t_error.msg);
         return;

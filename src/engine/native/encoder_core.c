@@ -39,6 +39,8 @@ int encoder_core_open(struct encoder **encoder, struct heads **heads, const stru
         rc = heads_open(heads, file, *encoder, e);
     if (rc < 0)
         return rc;
+    if (!tokenizer) /* it sees images */
+        return 0;
     uint32_t n_vocab = encoder_config(*encoder)->n_vocab;
     if (tokenizer_info(tokenizer)->n_vocab > n_vocab)
         return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, but the model only %u",

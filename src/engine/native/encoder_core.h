@@ -8,7 +8,8 @@
 #include "shoal/shoal.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* Opened objects belong to the caller even after a failure. */
+/* tokenizer NULL: of a model that sees images.  Opened objects belong to the caller even after a
+ * failure. */
 SHOAL_MUST_CHECK int encoder_core_open(struct encoder **encoder, struct heads **heads,
                                        const struct model_file *file,
                                        const struct tokenizer *tokenizer, const char *path,

@@ -17,6 +17,7 @@
 #include "engine/onnx/onnx_encoder.h"
 #include "engine/onnx/onnx_files.h"
 #include "engine/onnx/onnx_session.h"
+#include "image/image_fit.h"
 
 struct enc {
     const struct model_file *file; /* borrowed from the engine */
@@ -39,6 +40,8 @@ struct enc {
 
 struct input { /* input of a job, followed by the arrays its result points to */
     struct tok_encoding x;
+    uint8_t *image; /* [size][size][3], in place of x */
+    uint32_t n;     /* tokens, or patches and one more */
     const struct heads_set *set;
     struct heads_word *words;
     uint32_t n_words;
@@ -118,15 +121,26 @@ static int add_prompt(const struct enc *s, struct job *j, struct err *e)
     return 0;
 }
 
-static int prepare(const void *self, struct job *j, struct err *e)
+/* The image as the model reads it. */
+static int prepare_image(const struct enc *s, struct job *j, struct input *in, struct err *e)
 {
-    const struct enc *s = self;
-    struct input *in = mem_zalloc(sizeof(*in));
-    bool pair = j->o.kind == SHOAL_KIND_RERANK;
-    if (!in)
+    const struct encoder_picture *p = &encoder_config(s->encoder)->picture;
+    const struct image_fit fit = {.width = p->size,
+                                  .height = p->size,
+                                  .to_width = p->to,
+                                  .to_height = p->to,
+                                  .shortest = p->keeps_form ? p->to : 0,
+                                  .filter = (enum resample_filter)p->filter};
+    in->image = mem_alloc((size_t)p->size * p->size * 3);
+    if (!in->image)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
-    j->input = in;
-    tokenizer_encoding_init(&in->x);
+    in->n = s->n_ctx;
+    return image_fit(&fit, in->image, j->o.image, j->o.image_bytes, e);
+}
+
+static int prepare_text(const struct enc *s, struct job *j, struct input *in, struct err *e)
+{
+    const bool pair = j->o.kind == SHOAL_KIND_RERANK;
     int rc = j->o.kind == SHOAL_KIND_EMBED ? add_prompt(s, j, e) : 0;
     if (rc == 0)
         rc = tokenizer_encode_pair(s->tokenizer, &in->x, j->text, j->o.text_bytes,
@@ -138,12 +152,27 @@ static int prepare(const void *self, struct job *j, struct err *e)
         return err_set(e, SHOAL_EINVAL, "the text is empty");
     if (in->x.cut && j->o.whole)
         return job_too_long(s->n_ctx, e);
+    in->n = (uint32_t)in->x.n;
+    return 0;
+}
+
+static int prepare(const void *self, struct job *j, struct err *e)
+{
+    const struct enc *s = self;
+    struct input *in = mem_zalloc(sizeof(*in));
+    if (!in)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
+    j->input = in;
+    tokenizer_encoding_init(&in->x);
+    int rc = j->o.image ? prepare_image(s, j, in, e) : prepare_text(s, j, in, e);
+    if (rc < 0)
+        return rc;
     if (j->o.kind == SHOAL_KIND_CLASSIFY || j->o.kind == SHOAL_KIND_TAG)
         rc = heads_find_set(s->heads, task_of(j->o.kind), j->labels, &in->set, e);
     if (rc == 0)
         rc = reserve_result(s, j, in, e);
-    j->cost = (uint32_t)in->x.n;
-    j->result.n_tokens = (uint32_t)in->x.n;
+    j->cost = in->n;
+    j->result.n_tokens = in->n;
     j->result.truncated = in->x.cut;
     return rc;
 }
@@ -154,6 +183,7 @@ static void drop(struct job *j)
     if (!in)
         return;
     tokenizer_encoding_fini(&in->x);
+    mem_free(in->image);
     mem_free(in->words);
     mem_free(in->labels);
     mem_free(in->spans);
@@ -269,8 +299,14 @@ static void rerank(struct enc *s, struct job *j, struct input *in)
     j->result.n_values = 1;
 }
 
-static bool same_tokens(const struct encoder_seq *seq, const struct tok_encoding *x)
+/* Whether a sequence of the pass is that of this input. */
+static bool is_of(const struct enc *s, const struct encoder_seq *seq, const struct input *in)
 {
+    const struct tok_encoding *x = &in->x;
+    if (in->image) {
+        const size_t side = encoder_config(s->encoder)->picture.size;
+        return memcmp(seq->image, in->image, side * side * 3) == 0;
+    }
     return seq->n == x->n && memcmp(seq->tokens, x->ids, x->n * sizeof(*x->ids)) == 0 &&
            (!seq->types || memcmp(seq->types, x->types, x->n) == 0);
 }
@@ -289,7 +325,7 @@ static int forward(struct enc *s, uint32_t n_seqs, struct err *e)
 static void check_states(const struct enc *s, struct input *in)
 {
     in->broken = false;
-    for (uint32_t t = 0; s->encoder && t < in->x.n; t++)
+    for (uint32_t t = 0; s->encoder && t < in->n; t++)
         in->broken |= !isfinite(encoder_hidden(s->encoder, in->seq, t)[0]);
 }
 
@@ -311,12 +347,13 @@ static void run(void *self, struct job *const *jobs, uint32_t n)
     uint32_t n_seqs = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct input *in = jobs[i]->input;
-        for (in->seq = 0; in->seq < n_seqs && !same_tokens(&s->seqs[in->seq], &in->x); in->seq++)
+        for (in->seq = 0; in->seq < n_seqs && !is_of(s, &s->seqs[in->seq], in); in->seq++)
             ;
         if (in->seq == n_seqs)
             s->seqs[n_seqs++] = (struct encoder_seq){.tokens = in->x.ids,
                                                      .types = s->types ? in->x.types : NULL,
-                                                     .n = (uint32_t)in->x.n};
+                                                     .n = in->n,
+                                                     .image = in->image};
     }
     int rc = forward(s, n_seqs, &e);
     for (uint32_t i = 0; i < n; i++) {
@@ -526,6 +563,9 @@ int encoder_specialist_open(struct specialist *sp, const struct model_file *file
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (heads_has(s->heads, task_of(kinds[i])))
             sp->kinds |= kinds[i];
+    sp->images = s->encoder && encoder_config(s->encoder)->picture.size > 0;
+    if (sp->images)
+        sp->kinds &= SHOAL_KIND_CLASSIFY | SHOAL_KIND_EMBED;
     sp->max_jobs = s->max_seqs;
     sp->lane = s->encoder ? encoder_lane(s->encoder) : NULL;
     sp->weights = s->encoder ? encoder_weights(s->encoder) : NULL;

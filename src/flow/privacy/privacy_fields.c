@@ -159,6 +159,8 @@ static int add_infer(struct privacy_fields *f, struct request_infer *q)
         uint32_t before = f->n;
         if (!list[i].text && list[i].n_ids > 0)
             return SHOAL_EINVAL;
+        if (list[i].image)
+            return SHOAL_EUNSUPPORTED;
         rc = add_field(f, &list[i].text, &list[i].text_bytes, "input", true);
         if (f->n > before)
             f->list[before].input = (int32_t)i;

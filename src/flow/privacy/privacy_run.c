@@ -69,6 +69,11 @@ static void refuse_code(struct screening *x, int rc)
             &f, FAILURE_INVALID, rc, NULL, "personal_data",
             "token ids cannot be searched for personal data, as '%.64s' requires: send the text",
             x->request->model ? x->request->model : "this server");
+    else if (rc == SHOAL_EUNSUPPORTED)
+        failure_set(&f, FAILURE_INVALID, rc, NULL, "personal_data",
+                    "images cannot be searched for personal data, as '%.64s' requires: ask a model "
+                    "without that policy",
+                    x->request->model ? x->request->model : "this server");
     else if (rc == SHOAL_ELIMIT)
         failure_set(&f, FAILURE_INVALID, rc, NULL, "personal_data",
                     "the request has too much text or personal data to be searched: send less");

@@ -24,6 +24,7 @@ enum hf_op {
     HF_ADD_ONE,   /* a norm whose weights are stored less 1 */
     HF_POSITIONS, /* without the first hf_folder.skip_positions rows */
     HF_CONV,      /* weights of a convolution: a row has the inputs of its first tap first */
+    HF_FLAT,      /* a vector or a matrix: no dimensions of 1 in front, the inner ones joined */
     HF_HEAD,      /* `to`, or tag.output.* in a model that labels tokens */
     HF_OUTPUT,    /* skipped when it is tied to the embedding */
 };
@@ -63,6 +64,8 @@ int hf_settings_mamba2(struct hf_folder *f, struct err *e);
 int hf_settings_granitehybrid(struct hf_folder *f, struct err *e);
 int hf_settings_qwen35(struct hf_folder *f, struct err *e);
 
+int hf_settings_vit(struct hf_folder *f, struct err *e);
+extern const struct hf_rule hf_vit_rules[];
 int hf_settings_whisper(struct hf_folder *f, struct err *e);
 extern const struct hf_rule hf_whisper_rules[];
 extern const struct hf_arch hf_whisper_openai; /* names of OpenAI's checkpoints, no folder */

@@ -536,6 +536,7 @@ const struct hf_arch hf_encoders[] = {
     {"deberta-v2", "deberta-v2", "deberta.", deberta_rules, usual, configure_deberta},
     {"modernbert", "modern-bert", "model.", modernbert_rules, NULL, configure_modernbert},
     {"t5", "t5", "", t5_rules, NULL, configure_t5},
+    {"vit", "vit", "vit.", hf_vit_rules, usual, hf_settings_vit},
     {"whisper", "whisper", "model.", hf_whisper_rules, NULL, hf_settings_whisper},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -226,6 +226,20 @@ int hf_tensor_conv(struct model_file *m, struct model_file_tensor *g, struct err
     return 0;
 }
 
+/* [1][...][n] becomes [...][n], and what then has more than two dimensions a matrix whose rows are
+ * those of the first one. */
+static void flatten(struct model_file_tensor *g)
+{
+    while (g->n_dims > 1 && g->dims[g->n_dims - 1] == 1)
+        g->n_dims--;
+    for (; g->n_dims > 2; g->n_dims--) {
+        g->dims[0] *= g->dims[1];
+        for (uint32_t d = 1; d + 1 < g->n_dims; d++)
+            g->dims[d] = g->dims[d + 1];
+        g->dims[g->n_dims - 1] = 1;
+    }
+}
+
 static int apply(struct hf_folder *f, struct model_file_tensor *g, enum hf_op op, struct err *e)
 {
     switch (op) {
@@ -246,6 +260,9 @@ static int apply(struct hf_folder *f, struct model_file_tensor *g, enum hf_op op
         return drop_rows(f, g, e);
     case HF_CONV:
         return hf_tensor_conv(f->file, g, e);
+    case HF_FLAT:
+        flatten(g);
+        return 0;
     default:
         return 0;
     }

@@ -54,23 +54,34 @@ void api_readyz(struct call *c)
 
 /* ---- models ---- */
 
+struct model_facts {
+    const char *task;
+    unsigned kinds;
+    enum registry_state state;
+    bool images; /* it reads images, not texts */
+};
+
 /* parent: of an adapter, its base's name of n_parent bytes; NULL: none. */
-static void put_model(struct json_out *j, const char *name, uint64_t created_s, const char *task,
-                      unsigned kinds, enum registry_state state, const char *parent,
-                      size_t n_parent)
+static void put_model(struct json_out *j, const char *name, uint64_t created_s,
+                      const struct model_facts *m, const char *parent, size_t n_parent)
 {
     json_out_object(j);
     json_out_member_str(j, "id", name);
     json_out_member_str(j, "object", "model");
     json_out_member_uint(j, "created", created_s);
     json_out_member_str(j, "owned_by", "shoal");
-    json_out_member_str(j, "task", task);
+    json_out_member_str(j, "task", m->task);
     json_out_member_array(j, "kinds");
     for (unsigned k = 1; k <= SHOAL_KIND_SPEAK; k <<= 1)
-        if (kinds & k)
+        if (m->kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);
-    json_out_member_str(j, "state", registry_state_name(state));
+    json_out_member_str(j, "state", registry_state_name(m->state));
+    if (m->images) {
+        json_out_member_array(j, "input_modalities");
+        json_out_str(j, "image");
+        json_out_array_end(j);
+    }
     if (parent)
         json_out_member_strn(j, "parent", parent, n_parent);
     json_out_object_end(j);
@@ -98,8 +109,8 @@ static void list_model(void *ctx, const struct registry_model *m)
     l->found = true;
     size_t n_parent;
     const char *parent = registry_base_name(m, &n_parent);
-    put_model(&l->j, m->name, m->slot->created_s, m->task, m->slot->kinds, m->slot->state, parent,
-              n_parent);
+    const struct model_facts facts = {m->task, m->slot->kinds, m->slot->state, m->slot->images};
+    put_model(&l->j, m->name, m->slot->created_s, &facts, parent, n_parent);
 }
 
 /* A model of another node. */
@@ -110,7 +121,8 @@ static void list_remote(void *ctx, const struct node_model *m)
     if (!is_wanted(l, m->name) || registry_state(l->gw->registry, m->name, &here))
         return;
     l->found = true;
-    put_model(&l->j, m->name, l->gw->started_s, "", m->kinds, m->state, NULL, 0);
+    const struct model_facts facts = {"", m->kinds, m->state, m->images};
+    put_model(&l->j, m->name, l->gw->started_s, &facts, NULL, 0);
 }
 
 struct route_kinds {
@@ -142,7 +154,8 @@ static void list_route(struct listing *l, const struct call *c, const struct rou
         k.kinds = SHOAL_KIND_GENERATE;
     else
         registry_each(l->gw->registry, add_kinds, &k);
-    put_model(&l->j, r->name, l->gw->started_s, "route", k.kinds, REGISTRY_READY, NULL, 0);
+    const struct model_facts facts = {"route", k.kinds, REGISTRY_READY, false};
+    put_model(&l->j, r->name, l->gw->started_s, &facts, NULL, 0);
 }
 
 static void list_routes(struct listing *l, const struct call *c)
@@ -162,11 +175,11 @@ static void list_routes(struct listing *l, const struct call *c)
 static void list_flows(struct listing *l, const struct call *c)
 {
     const struct config_flows *f = &c->gl->config->flows;
+    const struct model_facts facts = {"flow", SHOAL_KIND_GENERATE, REGISTRY_READY, false};
     for (uint32_t i = 0; i < f->n; i++)
         if (is_wanted(l, f->v[i]->name)) {
             l->found = true;
-            put_model(&l->j, f->v[i]->name, l->gw->started_s, "flow", SHOAL_KIND_GENERATE,
-                      REGISTRY_READY, NULL, 0);
+            put_model(&l->j, f->v[i]->name, l->gw->started_s, &facts, NULL, 0);
         }
 }
 

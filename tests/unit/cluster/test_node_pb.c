@@ -314,6 +314,17 @@ static void test_prompts_inputs_and_commands(void **state)
     assert_null(to->infer.inputs[0].text);
     assert_int_equal(to->input_bytes, sizeof(samples));
     request_destroy(to);
+    const struct request_input seen[] = {{.image = "\xff\xd8\0\xff", .image_bytes = 4},
+                                         {.text = "a", .text_bytes = 1}};
+    r.infer = (struct request_infer){.kind = SHOAL_KIND_CLASSIFY, .inputs = seen, .n_inputs = 2};
+    to = send_on(&r, 0);
+    assert_int_equal(to->infer.inputs[0].image_bytes, 4);
+    assert_memory_equal(to->infer.inputs[0].image, seen[0].image, 4);
+    assert_null(to->infer.inputs[0].text);
+    assert_null(to->infer.inputs[1].image);
+    assert_string_equal(to->infer.inputs[1].text, "a");
+    assert_int_equal(to->input_bytes, 1); /* of an image none are tokens */
+    request_destroy(to);
     const struct request_input said = {.text = "hello", .text_bytes = 5, .part = 3};
     r.infer = (struct request_infer){.kind = SHOAL_KIND_SPEAK,
                                      .inputs = &said,
@@ -700,7 +711,8 @@ static void test_every_field_of_a_node_travels(void **state)
                                             M(share, U32),          M(standby, FLAG),
                                             M(unit_ns, REAL),       M(queue_ns, REAL),
                                             M(answer_tokens, REAL), M(prediction_error, REAL),
-                                            M(parallel, U32),       M(waits, FLAG)};
+                                            M(parallel, U32),       M(waits, FLAG),
+                                            M(images, FLAG)};
 #undef N
 #undef M
     const size_t n_node = sizeof(of_node) / sizeof(of_node[0]);

@@ -163,11 +163,14 @@ static void echo(struct loop_end *end, const struct worker_frame *f)
 /* Serves until the server closes the socket. */
 static int serve(void)
 {
-    const struct worker_state ready = {
-        .state = REGISTRY_READY,
-        .info = {SHOAL_KIND_GENERATE | SHOAL_KIND_CLASSIFY, 77, 1234, 5.5, false},
-        .prefill_ns = 1000,
-        .token_ns = 2000};
+    const struct worker_state ready = {.state = REGISTRY_READY,
+                                       .info = {.kinds = SHOAL_KIND_GENERATE | SHOAL_KIND_CLASSIFY,
+                                                .images = true,
+                                                .n_ctx = 77,
+                                                .bytes = 1234,
+                                                .load_ms = 5.5},
+                                       .prefill_ns = 1000,
+                                       .token_ns = 2000};
     struct buf in;
     buf_init(&in, 1 << 20);
     for (;;) {
@@ -324,6 +327,7 @@ static void test_how_a_worker_begins(void **state)
     char got[1024];
     (void)state;
     assert_int_equal(open_one("good", 60000, false, &info, &e), 0);
+    assert_true(info.images);
     assert_int_equal(info.kinds, SHOAL_KIND_GENERATE | SHOAL_KIND_CLASSIFY);
     assert_int_equal(info.n_ctx, 77);
     assert_int_equal(info.bytes, 1234);

@@ -92,7 +92,7 @@ static void test_options_end_without_padding(void **state)
 #define END(type, last) (offsetof(struct type, last) + sizeof(((struct type *)NULL)->last))
     assert_int_equal(sizeof(struct shoal_engine_opts), END(shoal_engine_opts, key_file));
     assert_int_equal(sizeof(struct shoal_task_opts), END(shoal_task_opts, adapter_scale));
-    assert_int_equal(sizeof(struct shoal_infer_opts), END(shoal_infer_opts, words));
+    assert_int_equal(sizeof(struct shoal_infer_opts), END(shoal_infer_opts, image_bytes));
     assert_int_equal(sizeof(struct shoal_ask_opts), END(shoal_ask_opts, home));
     assert_int_equal(sizeof(struct shoal_ask_request_opts), END(shoal_ask_request_opts, confirm));
 #undef END

@@ -354,9 +354,10 @@ static void test_what_a_prompt_is(void **state)
         {.pieces = of_ids, .n_pieces = 1},
     };
     static const struct request_input inputs[] = {
-        {.text = "t", .text_bytes = 1},       {.ids = ids, .n_ids = 1},
-        {.values = values, .n_values = 2},    {.values = values, .n_values = 1},
-        {.samples = samples, .n_samples = 2}, {.samples = samples, .n_samples = 1},
+        {.text = "t", .text_bytes = 1},          {.ids = ids, .n_ids = 1},
+        {.values = values, .n_values = 2},       {.values = values, .n_values = 1},
+        {.samples = samples, .n_samples = 2},    {.samples = samples, .n_samples = 1},
+        {.image = "\xff\xd8", .image_bytes = 2}, {.image = "\xff\xd9", .image_bytes = 2},
     };
     static char hashes[64][65];
     size_t n = 0;

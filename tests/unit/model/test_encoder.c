@@ -56,8 +56,9 @@ static void rig_open(struct rig *r, const char *name, const struct encoder_opts 
     assert_true(r->n_seqs <= MAX_SEQS);
     for (uint32_t i = 0; i < r->n_seqs; i++) {
         uint32_t n = (uint32_t)ref_int(lengths, i);
-        r->seqs[i] =
-            (struct encoder_seq){r->tokens + r->n_tokens, array(r, "types")->data + r->n_tokens, n};
+        r->seqs[i] = (struct encoder_seq){.tokens = r->tokens + r->n_tokens,
+                                          .types = array(r, "types")->data + r->n_tokens,
+                                          .n = n};
         r->n_tokens += n;
     }
 }
@@ -195,7 +196,7 @@ static void test_odd_batches(void **state)
     struct encoder_seq one[64];
     float *want = malloc(dim * sizeof(float));
     for (uint32_t i = 0; i < 64; i++)
-        one[i] = (struct encoder_seq){r.tokens + i % 8, NULL, 1};
+        one[i] = (struct encoder_seq){.tokens = r.tokens + i % 8, .n = 1};
     encoder_forward(r.d, one + 5, 1);
     memcpy(want, encoder_hidden(r.d, 0, 0), dim * sizeof(float));
     encoder_forward(r.d, one, 64);
@@ -203,7 +204,7 @@ static void test_odd_batches(void **state)
     assert_memory_equal(want, encoder_hidden(r.d, 61, 0), dim * sizeof(float));
     assert_int_equal(encoder_seq_len(r.d, 63), 1);
     encoder_forward(r.d, NULL, 0);
-    struct encoder_seq full = {r.tokens, NULL, 64};
+    struct encoder_seq full = {.tokens = r.tokens, .n = 64};
     uint64_t calls = mem_calls();
     encoder_forward(r.d, &full, 1);
     assert_int_equal(mem_calls(), calls); /* a pass allocates nothing */

@@ -43,7 +43,8 @@ static void rig_open(struct rig *r, const char *name)
         r->tokens[i] = ref_int(tokens, i);
     for (r->n_seqs = 0; r->n_seqs < lengths->cols; r->n_seqs++) {
         uint32_t n = (uint32_t)ref_int(lengths, r->n_seqs);
-        r->seqs[r->n_seqs] = (struct encoder_seq){r->tokens + at, types->data + at, n};
+        r->seqs[r->n_seqs] =
+            (struct encoder_seq){.tokens = r->tokens + at, .types = types->data + at, .n = n};
         at += n;
     }
     encoder_forward(r->d, r->seqs, r->n_seqs);

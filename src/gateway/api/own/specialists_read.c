@@ -1,10 +1,12 @@
 /* specialists_read.c - bodies of requests to specialists.
  *
- * "input" is a text or a list of texts everywhere. */
+ * "input" is a text or a list of texts everywhere; of classifications and embeddings, an image is
+ * {"image": "..."}. */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
+#include "gateway/api/image_input.h"
 #include "gateway/api/own/specialists.h"
 
 #define MAX_SERIES_VALUES (1u << 20)
@@ -55,8 +57,17 @@ struct body {
         "labels", FIELD_STR, AT(labels), 0, 0, "a label set of the model", NULL                    \
     }
 
+#define IMAGES "{\"type\":\"object\",\"properties\":{\"image\":{\"type\":\"string\"}}}"
+#define SEEN                                                                                       \
+    {                                                                                              \
+        "input", FIELD_VALUE, AT(input), 0, 0,                                                     \
+            "a text or {\"image\": a data URL or base64}, or a list of them",                      \
+            "{\"oneOf\":[{\"type\":\"string\"}," IMAGES                                            \
+            ",{\"type\":\"array\",\"items\":{\"oneOf\":[{\"type\":\"string\"}," IMAGES "]}}]}"     \
+    }
+
 const struct field specialists_embed_fields[] = {
-    INPUT,
+    SEEN,
     COMMON,
     TRUNCATE,
     {"encoding_format", FIELD_STR, AT(encoding_format), 0, 0, "float or base64", NULL},
@@ -64,7 +75,7 @@ const struct field specialists_embed_fields[] = {
      "a prompt of the model; empty: none; default: the model's own", NULL},
     DIMENSIONS};
 const struct field specialists_classify_fields[] = {
-    INPUT,
+    SEEN,
     COMMON,
     TRUNCATE,
     LABELS,
@@ -187,6 +198,8 @@ static int count_inputs(const cJSON *v, const char *name, uint32_t *n, struct fi
 static int take_text(struct request *r, struct request_input *in, const cJSON *v, const char *name,
                      struct fields_error *e)
 {
+    if (image_input_is(v))
+        return image_input_take(r, in, v, name, e);
     const cJSON *text = cJSON_IsObject(v) ? cJSON_GetObjectItemCaseSensitive(v, "text") : v;
     if (!cJSON_IsString(text))
         return fields_fail(e, name, "invalid_type", "'%s' must be a text or a list of texts", name);
