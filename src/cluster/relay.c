@@ -800,15 +800,6 @@ static void run_on(struct relay *y, struct leg *g, struct replica *p)
     p->ops->run(p, y->owner, y->request, &g->inner);
 }
 
-/* What the next replica has to read, or to write once more, of the answer. */
-static uint32_t n_given(const struct relay *y)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < y->n; i++)
-        n += y->choices[i].done ? 0 : y->choices[i].n_tokens;
-    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
 /* The replica that starts or continues the request. */
 static enum replica_found find_next(struct relay *y, struct replica **out, uint64_t *expect_ns,
                                     uint64_t *token_ns)
@@ -825,7 +816,6 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
                                     .avoid = y->tried,
                                     .n_avoid = y->n_tried,
                                     .usual = y->usual,
-                                    .n_given = n_given(y),
                                     .prefix = y->opts.prefix,
                                     .chosen = &chosen,
                                     .expect_ns = expect_ns,
@@ -852,6 +842,16 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
     y->trial = chosen && !q.version && y->request->kind != REQUEST_ASK;
     y->request->version = q.version ? q.version : chosen ? y->chosen : NULL;
     return found;
+}
+
+/* What a second replica has to read, or to write once more, of the answer.  The first one is not
+ * given that time: whoever reads sooner goes on. */
+static uint32_t n_given(const struct relay *y)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < y->n; i++)
+        n += y->choices[i].done ? 0 : y->choices[i].n_tokens;
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
 /* A second replica beside the leading one, with the same version; not `also`, unless that is NULL.

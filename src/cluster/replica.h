@@ -58,7 +58,7 @@ struct replica_query {
     size_t n_avoid;
     bool usual;       /* no canary, if there is a choice */
     bool loaded;      /* only one that has the model loaded */
-    uint32_t n_given; /* tokens of the answer that it has to read beside the prompt */
+    uint32_t n_given; /* tokens of the answer that expect_ns counts beside the prompt */
     const struct prefix_chain *prefix; /* beginnings of its prompt; NULL: none */
     /* Set by find if it chose one of several versions: [SHA256_BYTES], valid until the next event
      * of the loop. */
