@@ -20,9 +20,10 @@
 #define MAX_TICKET_TOKENS (1u << 24) /* per choice */
 #define MS_NS 1000000u
 #define STALL_MS 500u
-#define LIVE_STALL_MS 250u /* of a stream that runs, whose pace is known */
-#define STALL_FACTOR 8u    /* times the expected duration */
-#define DOUBLED_SHARE 10u  /* at most one request in this many runs on two replicas */
+#define LIVE_STALL_MS 250u        /* of a stream that runs, whose pace is known */
+#define STALL_FACTOR 8u           /* times the expected duration, */
+#define STALL_LONG_NS 2000000000u /* or of this part of it: the rest is a guess already */
+#define DOUBLED_SHARE 10u         /* at most one request in this many runs on two replicas */
 #define STALLED_SHARE 3u   /* the same, for streams that stopped: a node may take so many with it */
 #define AGAIN_NS 50000000u /* a stall is looked at again after this long */
 #define MAX_DOUBLINGS 6u   /* of the time that a second replica has */
@@ -924,7 +925,8 @@ static void hurry_watch(struct relay *y)
 /* How long a replica that says it needs so long may be silent. */
 static uint64_t stall_of(const struct relay *y, uint64_t expect_ns)
 {
-    uint64_t least = stall_least_ns(y), most = expect_ns * STALL_FACTOR;
+    const uint64_t noisy = expect_ns < STALL_LONG_NS ? expect_ns : STALL_LONG_NS;
+    const uint64_t least = stall_least_ns(y), most = expect_ns + noisy * (STALL_FACTOR - 1);
     return expect_ns == 0 ? UINT64_MAX : most > least ? most : least;
 }
 
