@@ -323,6 +323,28 @@ static void test_a_newer_copy_is_fetched(void **state)
     buf_fini(&copy);
 }
 
+/* NATS lost the state, of which members know: no act of an administrator begins an empty one beside
+ * it, and what the controller writes back comes after the newest version that anybody knows, with
+ * its fence. */
+static void test_a_lost_state_is_not_begun_anew(void **state)
+{
+    struct desired *d = NULL;
+    struct err e = {0};
+    (void)state;
+    look_after(0);
+    w.lost = true;
+    assert_int_equal(begin(&s, 0, &d, &e), SHOAL_EBUSY);
+    assert_null(d);
+    hear(6, 0); /* by somebody who is gone when he is asked for it */
+    assert_int_equal(begin(&s, 7, &d, &e), SHOAL_ENOTFOUND);
+    w.now_ns += 31000 * (uint64_t)MS;
+    assert_int_equal(begin(&s, 7, &d, &e), 0);
+    assert_memory_equal(d->id, w.base->id, DESIRED_ID_BYTES);
+    assert_int_equal(d->version, 6); /* the write makes it 7 */
+    assert_int_equal(d->fence, 0);
+    desired_destroy(d);
+}
+
 static void deploy(struct desired *d, const char *name, uint8_t version)
 {
     const struct desired_model m = {.name = name,
@@ -477,6 +499,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_answer_from_the_past_is_asked_again, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_newer_copy_is_fetched, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_lost_state_is_not_begun_anew, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_two_states_are_united, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_spare_copy, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_call_is_answered, set_up, tear_down),
