@@ -47,6 +47,7 @@ static int close_site(void **state)
 {
     (void)state;
     members_destroy(site.members);
+    loop_turn(site.loop, 0); /* connections are freed by the loop */
     assert_int_equal(site.owner.n_jobs, 0);
     flow_owner_fini(&site.owner);
     deployed_destroy(site.deployed);
