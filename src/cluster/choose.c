@@ -95,10 +95,11 @@ static double total(const struct node_model *m, const struct request *r,
 }
 
 /* Expected time to the next piece of the answer; 0: unknown.  begun: the first piece has come. */
-static uint64_t expected(const struct node_model *m, const struct request *r,
+static uint64_t expected(const struct node_model *m, const struct replica_query *q,
                          const struct choose_view *v, bool begun)
 {
-    const double tokens = prompt_tokens(r);
+    const struct request *r = q->request;
+    const double tokens = prompt_tokens(r) + q->n_given;
     double ns = begun ? 0 : m->queue_ns + m->prefill_ns * tokens;
     if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
         r->kind == REQUEST_TOKENS || m->state != REGISTRY_READY)
@@ -255,8 +256,8 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
                                .link = v->state->link,
                                .token_bytes = (double)m->page_bytes / PAGE_EXCHANGE_TOKENS,
                                .answer = m->answer_tokens > 0 ? m->answer_tokens : UNKNOWN_ANSWER,
-                               .expect_ns = expected(m, q->request, v, false),
-                               .token_ns = expected(m, q->request, v, true),
+                               .expect_ns = expected(m, q, v, false),
+                               .token_ns = expected(m, q, v, true),
                                .sum = m->sum,
                                .probe = v->probe};
         if (side && m->share > c->share)

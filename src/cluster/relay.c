@@ -20,11 +20,13 @@
 #define MAX_TICKET_TOKENS (1u << 24) /* per choice */
 #define MS_NS 1000000u
 #define STALL_MS 500u
-#define LIVE_STALL_MS 250u /* of a stream that runs, whose pace is known */
-#define STALL_FACTOR 8u    /* times the expected duration */
-#define DOUBLED_SHARE 10u  /* at most one request in this many runs on two replicas */
+#define LIVE_STALL_MS 250u        /* of a stream that runs, whose pace is known */
+#define STALL_FACTOR 8u           /* times the expected duration, */
+#define STALL_LONG_NS 2000000000u /* or of this part of it: the rest is a guess already */
+#define DOUBLED_SHARE 10u         /* at most one request in this many runs on two replicas */
 #define STALLED_SHARE 3u   /* the same, for streams that stopped: a node may take so many with it */
 #define AGAIN_NS 50000000u /* a stall is looked at again after this long */
+#define MAX_DOUBLINGS 6u   /* of the time that a second replica has */
 #define STOOD_NS 200000000u /* a timer that is so late: this process stood still */
 
 /* The part of a choice that the client has seen. */
@@ -108,7 +110,9 @@ struct relay {
     uint64_t watch_ns;        /* when the watch is due */
     bool stood;               /* it was late the last time */
     uint64_t rival_ns;        /* when the second replica began */
-    struct replica *rival_at; /* the last second one, which was silent, too; or NULL */
+    uint64_t rival_stall_ns;  /* as stall_ns, of that one */
+    uint32_t n_rivals;        /* given up since the last piece */
+    struct replica *rival_at; /* the last of those; or NULL */
     struct executor_timer timer, watch;
     struct executor_task next;
 };
@@ -201,6 +205,7 @@ static void take_lead(struct leg *g)
     adopt_version(g);
     const uint64_t now = clock_ns(), silent_ns = now - y->pace.last_ns;
     y->n_pieces++;
+    y->n_rivals = 0;
     if (g == y->lead)
         pace_piece(&y->pace, now);
     y->pace.last_ns = now;
@@ -840,16 +845,30 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
     return found;
 }
 
-/* A second replica beside the leading one, with the same version. */
-static enum replica_found find_rival(struct relay *y, struct replica **out)
+/* What a second replica has to read, or to write once more, of the answer.  The first one is not
+ * given that time: whoever reads sooner goes on. */
+static uint32_t n_given(const struct relay *y)
 {
-    struct replica *const avoid[] = {y->lead->at, y->rival_at};
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < y->n; i++)
+        n += y->choices[i].done ? 0 : y->choices[i].n_tokens;
+    return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+/* A second replica beside the leading one, with the same version; not `also`, unless that is NULL.
+ */
+static enum replica_found find_rival(struct relay *y, struct replica *also, struct replica **out,
+                                     uint64_t *expect_ns)
+{
+    struct replica *const avoid[] = {y->lead->at, also};
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : y->request->version,
                                     .avoid = avoid,
-                                    .n_avoid = y->rival_at ? 2 : 1,
+                                    .n_avoid = also ? 2 : 1,
                                     .loaded = true,
-                                    .prefix = y->opts.prefix};
+                                    .n_given = n_given(y),
+                                    .prefix = y->opts.prefix,
+                                    .expect_ns = expect_ns};
     y->request->version = q.version;
     return y->opts.source->ops->find(y->opts.source, &q, out);
 }
@@ -906,7 +925,8 @@ static void hurry_watch(struct relay *y)
 /* How long a replica that says it needs so long may be silent. */
 static uint64_t stall_of(const struct relay *y, uint64_t expect_ns)
 {
-    uint64_t least = stall_least_ns(y), most = expect_ns * STALL_FACTOR;
+    const uint64_t noisy = expect_ns < STALL_LONG_NS ? expect_ns : STALL_LONG_NS;
+    const uint64_t least = stall_least_ns(y), most = expect_ns + noisy * (STALL_FACTOR - 1);
     return expect_ns == 0 ? UINT64_MAX : most > least ? most : least;
 }
 
@@ -982,8 +1002,11 @@ static bool start_rival(struct relay *y, bool hedged)
     struct replica *p = NULL;
     struct replica_counts *n = y->opts.source->counts;
     struct leg *g = other_of(y->lead);
+    struct replica *const last = y->rival_at;
+    uint64_t expect_ns = 0;
     learn_version(y->lead);
-    if (find_rival(y, &p) != REPLICA_FOUND || !make_ticket(y, g))
+    y->rival_at = NULL; /* the next look takes any */
+    if (find_rival(y, last, &p, &expect_ns) != REPLICA_FOUND || !make_ticket(y, g))
         return false;
     n->n_hedged += hedged;
     n->n_stalled += !hedged;
@@ -991,7 +1014,7 @@ static bool start_rival(struct relay *y, bool hedged)
     y->doubled = true;
     y->stalled = !hedged;
     y->rival_ns = clock_ns();
-    y->rival_at = NULL;
+    y->rival_stall_ns = expect_ns > 0 ? stall_of(y, expect_ns) : y->stall_ns;
     g->loads = false;
     log_info("cluster", "request %s waits for node %s: also sending it to node %s", y->request->id,
              y->lead->at->name, p->name);
@@ -1012,14 +1035,19 @@ static void end_fruitless(struct relay *y)
         drop(&y->legs[i]);
 }
 
-/* The second replica is silent, too: another one may do better.  When it is closed, the next is
- * tried. */
+/* The second replica is silent, too, and there is another one, which may do better: when it is
+ * closed, that is tried.  Each has twice the time of the one before it: if all of them are busier
+ * than they say, one must at last have the time to read what the client has. */
 static void give_up_rival(struct relay *y)
 {
     struct leg *rival = other_of(y->lead);
-    if (!rival->running || rival->out || clock_ns() - y->rival_ns < y->stall_ns)
+    struct replica *p = NULL;
+    const uint32_t times = 1u << (y->n_rivals < MAX_DOUBLINGS ? y->n_rivals : MAX_DOUBLINGS);
+    if (!rival->running || rival->out || (clock_ns() - y->rival_ns) / times < y->rival_stall_ns ||
+        find_rival(y, rival->at, &p, NULL) != REPLICA_FOUND)
         return;
     y->rival_at = rival->at;
+    y->n_rivals++;
     drop(rival);
 }
 

@@ -56,8 +56,9 @@ struct replica_query {
     const uint8_t *version;       /* SHA-256 of the model that must answer; NULL: any */
     struct replica *const *avoid; /* [n_avoid]: tried already */
     size_t n_avoid;
-    bool usual;                        /* no canary, if there is a choice */
-    bool loaded;                       /* only one that has the model loaded */
+    bool usual;       /* no canary, if there is a choice */
+    bool loaded;      /* only one that has the model loaded */
+    uint32_t n_given; /* tokens of the answer that expect_ns counts beside the prompt */
     const struct prefix_chain *prefix; /* beginnings of its prompt; NULL: none */
     /* Set by find if it chose one of several versions: [SHA256_BYTES], valid until the next event
      * of the loop. */

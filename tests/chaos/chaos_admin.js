@@ -64,6 +64,13 @@ class Admins {
         }
     }
 
+    // All operations, to look for the reason.
+    tell(ops) {
+        const at = (ms) => (ms === Infinity ? 'unknown' : ms.toFixed(0));
+        return [...ops, ...this.site.wipes.map((w) => ({ type: 'loss of NATS', ...w }))].toSorted((a, b) => a.start - b.start)
+            .map((o) => `  ${at(o.start)} to ${at(o.end)} ms: ${o.type} ${o.value ?? ''}`).join('\n');
+    }
+
     // For the report; calls bad with what is not linearizable.
     judge(bad) {
         const all = Object.values(this.history).flat(), count = (f) => all.filter(f).length;
@@ -72,7 +79,7 @@ class Admins {
             const found = violationBetween(ops, this.site.wipes, name === NODE ? false : null);
             fine &&= !found;
             if (found)
-                bad(`what administrators did to ${name} is not linearizable: ${JSON.stringify(found)}`);
+                bad(`what administrators did to ${name} is not linearizable: ${JSON.stringify(found)}\n${this.tell(ops)}`);
         }
         return `control operations: ${count((o) => o.type === 'write')} changes (${count((o) => o.end === Infinity)} with unknown outcome), ` +
             `${count((o) => o.type === 'read')} reads, ${this.site.wipes.length} losses of NATS: ${fine ? '' : 'NOT '}linearizable`;

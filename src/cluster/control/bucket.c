@@ -15,6 +15,10 @@
 #define MAX_VALUE_BYTES (6 << 20) /* leaves headroom above the largest state */
 #define MAX_CONFIRM_MS 2000u      /* without a majority there is no answer */
 #define READ "read"               /* the key of confirmed reads */
+/* errors of servers newer than this libnats */
+#define DUPLICATE_CONFLICT 10158 /* JSStreamDuplicateMessageConflict: a write is under way */
+#define NOT_READY 10163          /* JSStreamExpectedLastSeqPerSubjectNotReady: the same */
+#define WRONG_SEQUENCE 10164     /* JSStreamWrongLastSequenceConstant: as WrongLastSequence */
 
 /* A context of a closed connection. Another thread may still wait for it. */
 struct old {
@@ -141,6 +145,11 @@ static int failed(const struct bucket *k, natsStatus s, jsErrCode code, uint64_t
     return err_set(e, SHOAL_EBUSY, "cannot %s %s now: %s", what, k->name, text);
 }
 
+static bool was_first(jsErrCode code)
+{
+    return code == JSStreamWrongLastSequenceErr || (int)code == WRONG_SEQUENCE;
+}
+
 static int replicas_for(const struct bus *b)
 {
     size_t n = bus_n_urls(b);
@@ -262,13 +271,20 @@ int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n, u
     subject_of(k, subject, key);
     uint64_t before = denied(k);
     natsStatus s = js_Publish(&ack, context(k), subject, bytes, (int)n, &o, &code);
-    if (s == NATS_OK) {
-        *revision = ack->Sequence;
-        jsPubAck_Destroy(ack);
+    const uint64_t sequence = s == NATS_OK ? ack->Sequence : 0;
+    jsPubAck_Destroy(ack);
+    if (sequence > 0) {
+        *revision = sequence;
         return 0;
     }
-    if (code == JSStreamWrongLastSequenceErr)
+    if (was_first(code))
         return 1;
+    /* The server has seen the id and stored nothing: it may be about to, or never do it, if it
+     * ceased to lead in between.  Servers before 2.10.20 call that a success. */
+    if (s == NATS_OK || (int)code == DUPLICATE_CONFLICT || (int)code == NOT_READY)
+        return err_set(e, SHOAL_EBUSY,
+                       "cannot write %s now: NATS does not know yet what became of the write",
+                       k->name);
     return failed(k, s, code, before, "write", e);
 }
 
@@ -311,5 +327,5 @@ int bucket_confirm(struct bucket *k, uint64_t revision, struct err *e)
     jsPubAck_Destroy(ack);
     if (s == NATS_OK)
         return 0;
-    return code == JSStreamWrongLastSequenceErr ? 1 : failed(k, s, code, before, "confirm", e);
+    return was_first(code) ? 1 : failed(k, s, code, before, "confirm", e);
 }

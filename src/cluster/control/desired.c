@@ -260,6 +260,23 @@ void desired_remove_assignment(struct desired *d, struct desired_assignment *a)
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
+int desired_add_all(struct desired *d, const struct desired *from)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < from->n_models && rc == 0; i++) {
+        const struct desired_model *m = &from->models[i], *had = desired_find_model(d, m->name);
+        if (had && memcmp(had->sha256, m->sha256, SHA256_BYTES) != 0)
+            continue;
+        rc = desired_put_model(d, m);
+        for (uint32_t k = 0; k < from->n_rollouts && rc == 0 && !had; k++)
+            if (strcmp(from->rollouts[k].model, m->name) == 0)
+                rc = desired_put_rollout(d, &from->rollouts[k]);
+    }
+    for (uint32_t i = 0; i < from->drained.n && rc == 0; i++)
+        rc = desired_set_drained(d, from->drained.items[i], true);
+    return rc;
+}
+
 bool desired_name_ok(const char *name)
 {
     size_t n = name ? strlen(name) : 0;

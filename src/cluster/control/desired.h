@@ -185,6 +185,10 @@ SHOAL_MUST_CHECK int desired_set_all_drained(struct desired *d, const struct des
 void desired_remove_model(struct desired *d, const char *name);
 void desired_remove_assignment(struct desired *d, struct desired_assignment *a);
 
+/* What administrators asked for in another state, which no controller has carried out: its models,
+ * with their rollouts, and drained nodes.  A model that d has with other bytes stays as it is. */
+SHOAL_MUST_CHECK int desired_add_all(struct desired *d, const struct desired *from);
+
 /* Checks names, counts, ranges, and that assignments name existing models. A state that fails is
  * neither written nor accepted. */
 SHOAL_MUST_CHECK int desired_check(const struct desired *d, struct err *e);

@@ -332,6 +332,40 @@ static int begin(struct desired_store *s, uint64_t fence, struct desired **out, 
     return 0;
 }
 
+/* Nobody has deployed or drained anything, or no controller has carried it out yet. */
+static bool is_blank(const struct desired *d)
+{
+    return d->fence == 0 || (d->n_models == 0 && d->n_rollouts == 0 && d->drained.n == 0);
+}
+
+/* NATS lost the state while nobody who knew it could be heard, and an administrator began another
+ * one.  A controller that knows the lost one writes it back, with what was asked for meanwhile:
+ * otherwise those who know it and those who do not would never follow the same state again.  rc and
+ * *d as from load; what another controller has carried out stays as it is. */
+static int unite(struct desired_store *s, uint64_t fence, struct desired **d, struct err *e)
+{
+    struct desired *copy = NULL, *began = *d;
+    uint64_t newest = fence > 0 && began->fence == 0 ? find_copy(s, &copy) : 0;
+    const bool other =
+        copy && !is_blank(copy) && memcmp(copy->id, began->id, sizeof(copy->id)) != 0;
+    int rc = other ? hear_members(s, copy, fence, e) : 0;
+    if (other && rc == 0 && desired_add_all(copy, began) < 0)
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the desired state");
+    if (other && rc == 0) {
+        newest = began->version > newest ? began->version : newest;
+        log_warn("control",
+                 "NATS had lost the desired state, and another one was begun: restoring version "
+                 "%llu as %llu, with what was changed since",
+                 (unsigned long long)copy->version, (unsigned long long)newest + 1);
+        copy->version = newest;
+        copy->fence = 0;
+        *d = copy;
+        copy = began;
+    }
+    desired_destroy(copy);
+    return other && rc == 0 ? 1 : rc;
+}
+
 /* What NATS has, which may be lost before the next attempt. */
 static void note_stored(struct desired_store *s, const struct desired *d)
 {
@@ -351,10 +385,12 @@ static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn
     int rc = load(s, &d, &revision, e);
     if (rc == SHOAL_ENOTFOUND)
         rc = begin(s, fence, &d, e);
-    else if (rc == 0)
+    else if (rc == 0 && (rc = unite(s, fence, &d, e)) == 0)
         note_stored(s, d);
-    if (rc < 0)
+    if (rc < 0) {
+        desired_destroy(d);
         return rc;
+    }
     if (fence && d->fence > fence)
         rc = err_set(e, SHOAL_ECHANGED,
                      "a newer controller (fence %llu) has written the desired state; this one "
@@ -422,12 +458,6 @@ int desired_store_claim(void *store, uint64_t fence, struct err *e)
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
-
-/* Nobody has deployed or drained anything, or no controller has carried it out yet. */
-static bool is_blank(const struct desired *d)
-{
-    return d->fence == 0 || (d->n_models == 0 && d->n_rollouts == 0 && d->drained.n == 0);
-}
 
 static void hand_over(struct desired_store *s, struct desired *d, enum desired_origin origin)
 {

@@ -202,6 +202,22 @@ static void look_at_node(struct findings *f, const cJSON *n, const cJSON *cluste
     look_at_models(f, n);
 }
 
+/* Another one with its name is heard at another address: it was started twice, or a folder with a
+ * certificate was copied. */
+static void look_for_twin(struct findings *f, const cJSON *n)
+{
+    f->where = server_ask_text(n, "name");
+    for (const cJSON *k = n->next; k && f->where[0]; k = k->next) {
+        if (!is(k, "name", f->where) || is(k, "state", "lost") || is(k, "state", "unknown") ||
+            is(n, "state", "lost") || is(n, "state", "unknown"))
+            continue;
+        bad(f, "end one of them, or give it a name and a certificate of its own: shoal ca issue",
+            "two processes run under this name, at %.100s and %.100s: one gets no models",
+            server_ask_text(n, "address"), server_ask_text(k, "address"));
+        return;
+    }
+}
+
 /* ---- the shoal ---- */
 
 static void look_at_control(struct findings *f, const cJSON *o)
@@ -262,6 +278,7 @@ size_t cluster_findings(struct cluster_finding out[CLUSTER_FINDINGS_MAX], const 
     {
         self |= cJSON_IsTrue(item(n, "self"));
         look_at_node(&f, n, cluster, now_s);
+        look_for_twin(&f, n);
     }
     f.where = server_ask_text(cluster, "member");
     if (!self)

@@ -306,6 +306,10 @@ static void test_a_damaged_model_is_loaded_anew(void **state)
     agent_damaged(site.agent, site.sum);
     assert_int_equal(site.n_doubted, 1);
     assert_true(get(&none) < 0);
+    const struct registry_want any = {
+        .name = "reply", .kind = SHOAL_KIND_GENERATE, .may_be_old = true};
+    struct err e = {0};
+    assert_true(registry_get_wanted(site.registry, &any, &none, NULL, &e) < 0);
     for (int i = 0; i < 20; i++)
         executor_queue_turn(&site.queue, 10);
     until(site.sum, REGISTRY_READY, DESIRED_STAGE); /* a request still runs on it */

@@ -279,6 +279,9 @@ static void test_the_time_to_the_next_piece(void **state)
     assert_non_null(choose(NOW, &q, &expect_ns));
     assert_int_equal(expect_ns, 11 * MS); /* 100 tokens of the prompt, and one */
     assert_int_equal(token_ns, MS);
+    const struct replica_query more = {.n_given = 50};
+    assert_non_null(choose(NOW, &more, &expect_ns));
+    assert_int_equal(expect_ns, 16 * MS); /* and 50 of the answer, which the client has */
     site.models[0].in_flight = site.calls[0] = site.told[0] = 9;
     site.models[0].queue_ns = 5e6;
     assert_non_null(choose(NOW, &q, &expect_ns));

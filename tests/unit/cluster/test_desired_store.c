@@ -37,6 +37,8 @@ static struct {
     uint64_t called; /* the last number that the owner was told */
     uint32_t n_reads;
     struct desired *base;
+    bool takes;             /* writes are taken: the last one */
+    struct desired *stored; /* or NULL */
 } w;
 
 static int test_clock(clockid_t id, struct timespec *out)
@@ -93,8 +95,14 @@ int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *rev
 int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n, uint64_t expected,
                const char *id, uint64_t *revision, struct err *e)
 {
-    (void)k, (void)key, (void)bytes, (void)n, (void)expected, (void)id, (void)revision;
-    return err_set(e, SHOAL_EBUSY, "not here");
+    (void)k, (void)key, (void)id;
+    if (!w.takes)
+        return err_set(e, SHOAL_EBUSY, "not here");
+    assert_int_equal(expected, w.revision[0]);
+    desired_destroy(w.stored);
+    assert_int_equal(desired_code_get(&w.stored, bytes, n, e), 0);
+    *revision = expected + 1;
+    return 0;
 }
 
 int bucket_confirm(struct bucket *k, uint64_t revision, struct err *e)
@@ -145,6 +153,7 @@ static int tear_down(void **state)
     buf_fini(&s.copy);
     buf_fini(&w.said);
     desired_destroy(w.base);
+    desired_destroy(w.stored);
     return 0;
 }
 
@@ -314,6 +323,90 @@ static void test_a_newer_copy_is_fetched(void **state)
     buf_fini(&copy);
 }
 
+/* NATS lost the state, of which members know: no act of an administrator begins an empty one beside
+ * it, and what the controller writes back comes after the newest version that anybody knows, with
+ * its fence. */
+static void test_a_lost_state_is_not_begun_anew(void **state)
+{
+    struct desired *d = NULL;
+    struct err e = {0};
+    (void)state;
+    look_after(0);
+    w.lost = true;
+    assert_int_equal(begin(&s, 0, &d, &e), SHOAL_EBUSY);
+    assert_null(d);
+    hear(6, 0); /* by somebody who is gone when he is asked for it */
+    assert_int_equal(begin(&s, 7, &d, &e), SHOAL_ENOTFOUND);
+    w.now_ns += 31000 * (uint64_t)MS;
+    assert_int_equal(begin(&s, 7, &d, &e), 0);
+    assert_memory_equal(d->id, w.base->id, DESIRED_ID_BYTES);
+    assert_int_equal(d->version, 6); /* the write makes it 7 */
+    assert_int_equal(d->fence, 0);
+    desired_destroy(d);
+}
+
+static void deploy(struct desired *d, const char *name, uint8_t version)
+{
+    const struct desired_model m = {.name = name,
+                                    .sha256 = {version},
+                                    .source = "",
+                                    .apart = "",
+                                    .replicas_max = 1,
+                                    .memory_bytes = 1};
+    assert_int_equal(desired_put_model(d, &m), 0);
+}
+
+static int write_back(uint64_t fence, struct err *e)
+{
+    *e = (struct err){0};
+    return attempt(&s, fence, change_nothing, NULL, w.now_ns, NULL, e);
+}
+
+/* NATS lost the state while all who knew it were away, and an administrator began another one: the
+ * first controller that knows the lost one writes it back, with what was asked for meanwhile. */
+static void test_two_states_are_united(void **state)
+{
+    struct desired *lost = NULL;
+    struct err e;
+    (void)state;
+    assert_int_equal(desired_create(&lost, &e), 0);
+    lost->version = 5;
+    lost->fence = 3;
+    deploy(lost, "old", 1);
+    deploy(lost, "both", 1);
+    keep_copy(&s, lost);
+    deploy(w.base, "new", 2);
+    deploy(w.base, "both", 2);
+    assert_int_equal(desired_set_drained(w.base, "n", true), 0);
+    w.takes = true;
+    assert_int_equal(write_back(0, &e), 0); /* an administrator, who changes what there is */
+    assert_memory_equal(w.stored->id, w.base->id, DESIRED_ID_BYTES);
+    assert_int_equal(write_back(7, &e), SHOAL_ENOTFOUND); /* others may know more */
+    w.now_ns += 31000 * (uint64_t)MS;
+    assert_int_equal(write_back(7, &e), 0);
+    assert_memory_equal(w.stored->id, lost->id, DESIRED_ID_BYTES);
+    assert_int_equal(w.stored->version, 6);
+    assert_int_equal(w.stored->fence, 7);
+    assert_int_equal(w.stored->n_models, 3);
+    assert_non_null(desired_find_model(w.stored, "old"));
+    assert_non_null(desired_find_model(w.stored, "new"));
+    assert_int_equal(desired_find_model(w.stored, "both")->sha256[0], 1); /* it runs */
+    assert_true(desired_is_drained(w.stored, "n"));
+    /* what a controller has carried out stays */
+    w.base->fence = 2;
+    assert_int_equal(write_back(7, &e), 0);
+    assert_memory_equal(w.stored->id, w.base->id, DESIRED_ID_BYTES);
+    assert_null(desired_find_model(w.stored, "old"));
+    /* a state without content gives way */
+    w.base->fence = 0;
+    desired_remove_model(lost, "old");
+    desired_remove_model(lost, "both");
+    keep_copy(&s, lost);
+    assert_int_equal(write_back(7, &e), 0);
+    assert_memory_equal(w.stored->id, w.base->id, DESIRED_ID_BYTES);
+    desired_destroy(lost);
+}
+
 /* Only a gateway, which may not write the state, has a copy: it is used when nobody else has one.
  */
 static void test_a_spare_copy(void **state)
@@ -406,6 +499,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_answer_from_the_past_is_asked_again, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_newer_copy_is_fetched, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_lost_state_is_not_begun_anew, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_two_states_are_united, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_spare_copy, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_call_is_answered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_copy_without_a_disk, set_up, tear_down),

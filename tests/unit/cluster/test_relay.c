@@ -46,15 +46,20 @@ enum way {
 struct fragile {
     struct replica replica; /* first */
     enum way way;
-    uint32_t after; /* BREAKS, DIES, LIES, STALLS: events that pass */
-    bool loads;     /* the model is not loaded there */
-    bool hides;     /* it does not say its version, */
-    bool hashed;    /* except later */
-    bool differs;   /* it writes other tokens than the version that began */
-    bool shortens;  /* it writes fewer */
-    bool resumed;   /* its last request came with the client's tokens */
+    uint32_t after;    /* BREAKS, DIES, LIES, STALLS: events that pass */
+    uint32_t reads_ms; /* so long it reads what it is given */
+    bool loads;        /* the model is not loaded there */
+    bool hides;        /* it does not say its version, */
+    bool hashed;       /* except later */
+    bool differs;      /* it writes other tokens than the version that began */
+    bool shortens;     /* it writes fewer */
+    bool resumed;      /* its last request came with the client's tokens */
+    bool stalled;      /* STALLS: it has */
     uint32_t n_runs, n_blamed;
 };
+
+#define N_REPLICAS 4u
+static struct fragile replicas[N_REPLICAS];
 
 /* One request to a fragile replica: a proxy between the real replica and the relay. */
 struct between {
@@ -62,10 +67,14 @@ struct between {
     struct fragile *at;
     struct sink inner, *outer;
     uint32_t n_events, n_tokens;
-    bool broken, ended;
+    bool broken, ended, reads;
+    struct executor_timer timer;
+    struct flow_owner *owner;
+    const struct request *request;
 };
 
 static struct replica real;
+static uint32_t n_read, n_left; /* requests that were read, and left while they were */
 
 /* During a canary: requests this version, and the usual one if it fails. */
 static const uint8_t *canary_sum, *usual_sum;
@@ -81,8 +90,10 @@ static bool passes(struct between *b)
     struct failure f;
     if (b->broken)
         return false;
-    if (b->at->way == STALLS)
+    if (b->at->way == STALLS) {
+        b->at->stalled |= b->n_events >= b->at->after;
         return b->n_events++ < b->at->after;
+    }
     bool dies = b->at->way == DIES;
     if ((b->at->way != BREAKS && !dies) || b->n_events++ < b->at->after)
         return true;
@@ -170,7 +181,11 @@ static void on_cancel(struct flow_job *j)
 {
     struct between *b = (struct between *)(void *)j;
     b->broken = true;
-    if (b->ended)
+    /* not when the first one goes on after a moment, nor later: a busy machine decides that */
+    n_left += b->reads && b->at != &replicas[0] && replicas[0].stalled && n_read == 0;
+    if (b->reads)
+        executor_timer_clear(b->owner->executor, &b->timer);
+    if (b->ended || b->reads)
         on_closed(&b->inner);
     else
         flow_cancel(&b->inner);
@@ -179,6 +194,14 @@ static void on_cancel(struct flow_job *j)
 static void on_resume(struct flow_job *j)
 {
     flow_resume(&((struct between *)(void *)j)->inner);
+}
+
+static void on_read(struct executor_timer *t)
+{
+    struct between *b = EXECUTOR_OF(t, struct between, timer);
+    b->reads = false;
+    n_read++;
+    real.ops->run(&real, b->owner, b->request, &b->inner);
 }
 
 static void run(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s)
@@ -228,7 +251,14 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     b->inner.ops = &ops;
     b->outer = s;
     s->job = &b->job;
-    real.ops->run(&real, o, r, &b->inner);
+    b->owner = o;
+    b->request = r;
+    b->timer.fn = on_read;
+    b->reads = x->reads_ms > 0;
+    if (b->reads)
+        executor_timer_set(o->executor, &b->timer, clock_ns() + x->reads_ms * UINT64_C(1000000));
+    else
+        real.ops->run(&real, o, r, &b->inner);
 }
 
 static void blame(struct replica *p, const struct request *r)
@@ -251,15 +281,14 @@ static const uint8_t *version(const struct replica *p, const struct request *r)
 
 /* ---- a source of replicas ---- */
 
-#define N_REPLICAS 4u
-static struct fragile replicas[N_REPLICAS];
 static uint32_t n_replicas;
 static struct replica_source source;
 static struct replica_counts counts;
-static uint64_t expected_ns;
-static uint32_t n_hidden; /* so often there is no second replica */
-static bool split;        /* the first replica only computes the prompt */
-static bool all_wait;     /* no replica knows its version to be the present one */
+static uint64_t expected_ns, rival_ns; /* rival_ns: of a second replica; 0: the same */
+static uint32_t n_given;               /* tokens, with the last question for a replica */
+static uint32_t n_hidden;              /* so often there is no second replica */
+static bool split;                     /* the first replica only computes the prompt */
+static bool all_wait;                  /* no replica knows its version to be the present one */
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
                                struct replica **out)
 {
@@ -267,8 +296,9 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     /* only the version that wrote the client's tokens can continue them */
     if (q->request->kind == REQUEST_GENERATE && q->request->generate.resume)
         assert_non_null(q->version);
+    n_given = q->n_given;
     if (q->expect_ns)
-        *q->expect_ns = expected_ns;
+        *q->expect_ns = q->n_avoid > 0 && rival_ns > 0 ? rival_ns : expected_ns;
     if (canary_sum && q->chosen && !q->version)
         *q->chosen = q->usual ? usual_sum : canary_sum;
     if (all_wait && !q->request->may_be_old)
@@ -300,6 +330,7 @@ static void set_replicas(uint32_t n, enum way first, uint32_t after, enum way se
     memset(&counts, 0, sizeof(counts));
     source = (struct replica_source){.ops = &source_ops, .counts = &counts};
     n_replicas = n;
+    n_read = n_left = 0;
     for (uint32_t i = 0; i < N_REPLICAS; i++)
         replicas[i] = (struct fragile){.replica = {.ops = &ops, .name = "test"},
                                        .way = i == 0   ? first
@@ -505,6 +536,35 @@ static void test_a_stream_that_stops_is_overtaken(void **state)
     expected_ns = 1;
     assert_whole(relay(story(), LONG_MS));
     assert_true(replicas[2].n_runs > 0);
+}
+
+/* What a second replica has to read takes longer than a silence that is noticed.  It is left only
+ * for another one, and each has more time than the one before: otherwise all of them would begin to
+ * read again and again. */
+static void test_a_second_replica_has_the_time_to_read(void **state)
+{
+    (void)state;
+    stall_ms = 30;
+    total_ms = LONG_MS;
+    set_replicas(2, STALLS, 12, WORKS);
+    expected_ns = 1;
+    replicas[1].reads_ms = 20 * stall_ms;
+    assert_whole(relay(story(), LONG_MS));
+    assert_in_range(n_given, 1, 20); /* of two choices */
+    assert_int_equal(n_left, 0);
+    set_replicas(3, STALLS, 12, WORKS);
+    expected_ns = 1;
+    replicas[1].reads_ms = replicas[2].reads_ms = 20 * stall_ms;
+    assert_whole(relay(story(), LONG_MS));
+    /* its own figures say so at once */
+    set_replicas(3, STALLS, 12, WORKS);
+    expected_ns = 1;
+    rival_ns = UINT64_C(3600000000000);
+    replicas[1].reads_ms = replicas[2].reads_ms = 20 * stall_ms;
+    assert_whole(relay(story(), LONG_MS));
+    assert_int_equal(n_left, 0);
+    stall_ms = total_ms = 0;
+    rival_ns = 0;
 }
 
 static void test_hedging_is_for_deadlines(void **state)
@@ -1017,6 +1077,7 @@ int main(void)
         cmocka_unit_test(test_the_client_learns_who_answers),
         cmocka_unit_test(test_a_silent_replica_is_overtaken),
         cmocka_unit_test(test_a_stream_that_stops_is_overtaken),
+        cmocka_unit_test(test_a_second_replica_has_the_time_to_read),
         cmocka_unit_test(test_hedging_is_for_deadlines),
         cmocka_unit_test(test_a_hedge_waits_for_a_second_replica),
         cmocka_unit_test(test_two_replicas_are_cancelled),

@@ -83,9 +83,10 @@ static void test_found_before(void **state)
     static const uint64_t whole[] = {
         71,      485,     923, /* requests lost while all nodes doubted their version */
         3011368, 3038820, 3047008, 3060002, /* two states, of which members refused one for ever */
-        5003627, 6000386, 3059474, 3006338, 8001468};
+        5003627, 6000386, 3059474, 3006338, 8001468,
+        802003841 /* an administrator began a second one while all who knew the first were away */};
     /* a request that a busy node had swallowed, for which nobody else was asked within a minute */
-    static const uint64_t streams[] = {30006308, 30011553, 30020514};
+    static const uint64_t streams[] = {30006308, 30011553, 30020514, 722014670};
     (void)state;
     run_each(whole, sizeof(whole) / sizeof(whole[0]), false);
     run_each(streams, sizeof(streams) / sizeof(streams[0]), true);
