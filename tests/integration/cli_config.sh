@@ -34,6 +34,12 @@ same error "$(field error)" "unknown key 'in_flght' in limits (did you mean 'in_
 printf 'models: [{name: m, path: /nowhere.gguf}]\n' >missing.yaml
 run 1 config check missing.yaml; has err "missing.yaml:1:26: models[].path: cannot open /nowhere.gguf"
 run 1 config check nowhere.yaml; has err "nowhere.yaml"
+# an adapter is checked beside its base, in either form
+printf 'models: [{name: m, path: "%s/folders/llama", adapters: [{name: a, path: "%s/lora/llama"}, {name: b, path: "%s/lora/llama.gguf"}]}]\n' \
+    "$root/tests/data" "$root/tests/data" "$root/tests/data" >adapters.yaml
+run 0 serve --check --config adapters.yaml
+sed -i 's#lora/llama"#lora/gptneox"#' adapters.yaml
+run 1 serve --check --config adapters.yaml; has err "adapters.yaml:1:100: the model 'm:a': "
 run 2 config check
 
 # names: every one is resolved, and the nearest right one is named
