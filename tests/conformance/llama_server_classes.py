@@ -10,7 +10,7 @@ ANY = ""
 RULES = [
     ("test_vision_api::test_vision_embeddings", ANY, "model", "a model that sees, from a hub"),
     ("test_vision_api|test_anthropic_(tool_result_with_image|vision)|test_slot_save.*(image|multimodal|media)|test_local_media_file", ANY, "missing", "images"),
-    ("test_lora", ANY, "missing", "adapters"),
+    ("test_lora", ANY, "model", "a model with its LoRA adapter from a hub"),
     ("test_speculative", ANY, "missing", "flags of speculative decoding, and a draft model from a hub"),
     ("test_mcp_servers|test_tools_builtin", ANY, "missing", "tools and MCP servers inside the server"),
     ("test_proxy|test_cors_proxy", ANY, "missing", "a proxy for other servers"),

@@ -62,6 +62,14 @@ EOF
 wrong "models[m].labels: there is no label set 'snipz' (did you mean 'snips'?)" <<EOF
 models: [{name: m, path: "$root/models/encoder", task: classify, labels: snipz}]
 EOF
+wrong "models[m].labels: 'm' writes text and has no label sets: leave it out" <<EOF
+models: [{name: m, path: "$root/models/reply-draft.gguf", labels: nosuch}]
+EOF
+wrong "names.yaml:3:5: the keys 'a' and 'b' are the same: each name needs a key of its own" <<EOF
+keys:
+  - {name: a, sha256: c2ee7195c6e40b50ba61576394dd66f870e592e2333947c51c39cc11bd332f7a}
+  - {name: b, sha256: C2EE7195c6e40b50ba61576394dd66f870e592e2333947c51c39cc11bd332f7a}
+EOF
 wrong "names.yaml:2:30: sensors[a].machine: there is no machine 'motor4' (did you mean 'motor3'?)" <<EOF
 machines: [{name: motor3}]
 sensors: [{name: a, machine: motor4}]
