@@ -15,7 +15,7 @@ static const struct tool_format_spec specs[TOOL_FORMAT_COUNT] = {
     [TOOL_FORMAT_PHI] = {"phi", "<|tool_call|>", "<|/tool_call|>", "arguments", ", ", true, true,
                          true},
     [TOOL_FORMAT_JSON] = {"json", "", "", "arguments", "\n", false, true, false},
-    [TOOL_FORMAT_FUNCTOOLS] = {"functools", "functools", "", "arguments", ", ", true, false, false},
+    [TOOL_FORMAT_FUNCTOOLS] = {"functools", "functools", "", "arguments", ", ", true, true, false},
 };
 
 const struct tool_format_spec *tool_format_spec(enum tool_format f)
