@@ -209,6 +209,9 @@ static int check_labels(struct checking *x, const struct config_setting *s, cons
     const char *model = beside(x, s, key);
     if (!model)
         model = usual;
+    if (model && strcmp(key, "name") == 0 && w->generates && w->generates(w->ctx, model))
+        return wrong(x, s, "%.100s: '%.80s' writes text and has no label sets: leave it out",
+                     s->path, model);
     const char *const *sets = model && w->label_sets ? w->label_sets(w->ctx, model) : NULL;
     if (!sets)
         return 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/ascii.h"
 #include "config/config.h"
@@ -148,6 +149,13 @@ static int take_key(struct yaml_in *r, yaml_node_t *at, void *item, void *parent
         return yaml_in_fail(r, at,
                             "the name of a key has 1 to %zu bytes, without control characters",
                             ADMISSION_NAME_BYTES - 1);
+    for (uint32_t i = 0; i < c->n_keys; i++)
+        if (strcasecmp(c->keys[i].sha256, k->sha256) == 0 &&
+            strcmp(c->keys[i].name, k->key.name) != 0)
+            return yaml_in_fail(r, at,
+                                "the keys '%.63s' and '%.63s' are the same: each name needs "
+                                "a key of its own",
+                                c->keys[i].name, k->key.name);
     memcpy(k->key.sha256, k->sha256, 65);
     if (k->key.rate > 0 && k->key.burst < 1)
         k->key.burst = k->key.rate > 1 ? k->key.rate : 1;

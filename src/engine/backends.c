@@ -27,6 +27,7 @@
 #include "engine/onnx/onnx_lm.h"
 #include "engine/onnx/onnx_session.h"
 #include "format/model_open.h"
+#include "format/convert/lora.h"
 #include "format/sealed_file.h"
 #include "model/encoder.h"
 #include "model/t5.h"
@@ -574,5 +575,19 @@ int backends_check(const char *path, struct err *e)
             rc = err_wrap(e, "%s", path);
     }
     model_file_close(file);
+    return rc;
+}
+
+int backends_check_adapter(const char *path, const char *base, struct err *e)
+{
+    struct model_file *model = NULL, *adapter = NULL;
+    int rc = sealed_check(base, e);
+    if (rc != 0)
+        return rc < 0 ? rc : 0; /* the rest needs its key */
+    rc = model_open(&model, base, e);
+    if (rc == 0)
+        rc = lora_open(&adapter, path, model, e);
+    model_file_close(adapter);
+    model_file_close(model);
     return rc;
 }

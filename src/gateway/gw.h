@@ -75,7 +75,7 @@ struct worker_links;
 struct workers;
 
 #define GW_MAX_LOOPS 64u
-#define GW_MAX_ROUTES 128u
+#define GW_MAX_ROUTES 144u
 
 /* Why a request was refused: a label of shoal_refused_total. */
 enum gw_refusal {

@@ -384,6 +384,8 @@ registry_attach(struct registry_model *m,
                 void *ctx, void (*detach)(void *attached), void **out, struct err *e);
 /* Whether the path holds a model that could be loaded, by its headers.  Reads no weights. */
 SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);
+/* The same for a LoRA adapter beside the model at `base`. */
+SHOAL_MUST_CHECK int registry_check_adapter(const char *path, const char *base, struct err *e);
 /* Whether the path holds a decoder, by its headers: it writes text and has no labels.  False: it
  * does not, or it is not known without loading it. */
 bool registry_generates(const char *path);

@@ -701,6 +701,11 @@ int registry_check_path(const char *path, struct err *e)
     return backends_check(path, e);
 }
 
+int registry_check_adapter(const char *path, const char *base, struct err *e)
+{
+    return backends_check_adapter(path, base, e);
+}
+
 bool registry_generates(const char *path)
 {
     return backends_generates(path);

@@ -10,11 +10,15 @@ ANY = ""
 RULES = [
     ("test_vision_api::test_vision_embeddings", ANY, "model", "a model that sees, from a hub"),
     ("test_vision_api|test_anthropic_(tool_result_with_image|vision)|test_slot_save.*(image|multimodal|media)|test_local_media_file", ANY, "missing", "images"),
-    ("test_lora", ANY, "missing", "adapters"),
+    ("test_lora", ANY, "model", "a model with its LoRA adapter from a hub"),
     ("test_speculative", ANY, "missing", "flags of speculative decoding, and a draft model from a hub"),
     ("test_mcp_servers|test_tools_builtin", ANY, "missing", "tools and MCP servers inside the server"),
     ("test_proxy|test_cors_proxy", ANY, "missing", "a proxy for other servers"),
-    ("test_router", ANY, "missing", "starting, stopping, downloading and deleting models by name"),
+    ("test_router_(models_max|queue|props)", ANY, "flag", "`--models-max` and what waits for it: memory is bounded in bytes"),
+    ("test_router_no_models_autoload", ANY, "flag", "`--no-models-autoload`"),
+    ("test_router_(reload|dedup)", ANY, "flag", "`--models-preset`"),
+    ("test_router_remote_preset", ANY, "model", "a preset from a hub"),
+    ("test_router_(download|delete)_model", ANY, "missing", "downloads by `POST /models` with `/models/sse`; `/api/pull` does that"),
     ("test_sleep", ANY, "missing", "a server that sleeps"),
     ("test_stream", ANY, "missing", "streams that can be resumed"),
     ("test_compat_gcp", ANY, "missing", "Google's form of a request"),
@@ -44,9 +48,8 @@ RULES = [
     ("test_anthropic_empty_messages", ANY, "choice", "an empty list of messages is refused"),
     ("test_anthropic_thinking$", ANY, "choice", "the thought is asked for of a model that does not think"),
     ("test_anthropic_thinking_history", ANY, "choice", "thinking of earlier messages is left out"),
-    ("test_compat_oai_responses", ANY, "missing", "`/responses` with `timings` and `prompt_progress`"),
+    ("test_compat_oai_responses", "None is not None", "choice", "an answer that `max_output_tokens` ends is `response.incomplete`, as OpenAI's"),
     ("test_completion_response_fields", ANY, "choice", "`prompt` is returned as it was sent, without the model's first token"),
-    ("test_ctx_shift", ANY, "missing", "`truncated` of an answer"),
     ("test_embedding_mixed_input", ANY, "choice", "texts and token ids are not mixed in one input"),
     ("test_embedding_error_prompt_too_long", ANY, "choice", "a text that is too long is cut and marked, not refused"),
     ("test_ignore_eos", ANY, "choice", "`ignore_eos` is not shown as a bias in the settings"),
@@ -54,7 +57,6 @@ RULES = [
     ("test_security::test_access_static_assets", ANY, "choice", "files of its page"),
     ("test_security::test_cors", ANY, "choice", "CORS: no credentials, headers by name, origins as configured"),
     ("test_template::test_reasoning", ANY, "choice", "models think only when requested, where llama.cpp leaves it to the template; the first token is shown"),
-    ("test_template::test_date_inside_prompt", ANY, "missing", "Firefunction's variable `functions`"),
 ]
 
 

@@ -78,12 +78,30 @@ def model_of(options, tmp):
     return None
 
 
+# What llama.cpp's tests of many models ask for by name.
+ROUTED = ["ggml-org/tinygemma3-GGUF:Q8_0", "ggml-org/test-model-stories260K:F32", "ggml-org/test-model-stories260K-infill:F32"]
+
+
+def routed(options, tmp):
+    """A server of several models, which its clients load and unload."""
+    lines = ["admin: loopback", "models:"]
+    for i, name in enumerate(ROUTED):
+        folder = tmp / str(i)
+        folder.mkdir()
+        lines += [f"  - {{name: '{name}', path: {story(options, folder, 'infill' in name)}, context: 1024}}"]
+    return lines
+
+
 def main():
     options = Options(sys.argv[1:])
     tmp = pathlib.Path(tempfile.mkdtemp(prefix="llama-server."))
-    lines = [f'listen: ["{options.get("--host")}:{options.get("--port")}"]', 'hosts: ["*"]', "any_model: true"]
+    many = "--hf-repo" not in options.argv and "--alias" not in options.argv and "--models-dir" not in options.argv
+    lines = [f'listen: ["{options.get("--host")}:{options.get("--port")}"]']
+    lines += [] if many else ['hosts: ["*"]', "any_model: true"]
     lines.append('cors: ["%s"]' % options.get("--cors-origins", "*"))
-    if "--hf-repo" in options.argv or "--models-dir" not in options.argv:
+    if many:
+        lines += routed(options, tmp)
+    elif "--hf-repo" in options.argv or "--models-dir" not in options.argv:
         path = model_of(options, tmp)
         if not path:
             print(f"llama_server_wrapper: there is no {options.get('--hf-repo')} here", file=sys.stderr)

@@ -34,6 +34,12 @@ same error "$(field error)" "unknown key 'in_flght' in limits (did you mean 'in_
 printf 'models: [{name: m, path: /nowhere.gguf}]\n' >missing.yaml
 run 1 config check missing.yaml; has err "missing.yaml:1:26: models[].path: cannot open /nowhere.gguf"
 run 1 config check nowhere.yaml; has err "nowhere.yaml"
+# an adapter is checked beside its base, in either form
+printf 'models: [{name: m, path: "%s/folders/llama", adapters: [{name: a, path: "%s/lora/llama"}, {name: b, path: "%s/lora/llama.gguf"}]}]\n' \
+    "$root/tests/data" "$root/tests/data" "$root/tests/data" >adapters.yaml
+run 0 serve --check --config adapters.yaml
+sed -i 's#lora/llama"#lora/gptneox"#' adapters.yaml
+run 1 serve --check --config adapters.yaml; has err "adapters.yaml:1:100: the model 'm:a': "
 run 2 config check
 
 # names: every one is resolved, and the nearest right one is named
@@ -55,6 +61,14 @@ alarms: {manuals: manuals}
 EOF
 wrong "models[m].labels: there is no label set 'snipz' (did you mean 'snips'?)" <<EOF
 models: [{name: m, path: "$root/models/encoder", task: classify, labels: snipz}]
+EOF
+wrong "models[m].labels: 'm' writes text and has no label sets: leave it out" <<EOF
+models: [{name: m, path: "$root/models/reply-draft.gguf", labels: nosuch}]
+EOF
+wrong "names.yaml:3:5: the keys 'a' and 'b' are the same: each name needs a key of its own" <<EOF
+keys:
+  - {name: a, sha256: c2ee7195c6e40b50ba61576394dd66f870e592e2333947c51c39cc11bd332f7a}
+  - {name: b, sha256: C2EE7195c6e40b50ba61576394dd66f870e592e2333947c51c39cc11bd332f7a}
 EOF
 wrong "names.yaml:2:30: sensors[a].machine: there is no machine 'motor4' (did you mean 'motor3'?)" <<EOF
 machines: [{name: motor3}]

@@ -311,7 +311,7 @@ static struct value context_value(struct marker *m, const struct chat *c)
 {
     const struct tokenizer_info *info = tokenizer_info(m->tokenizer);
     struct value out = {.kind = VALUE_MAP}, list = {.kind = VALUE_LIST};
-    struct value_member *at = arena_zalloc_n(&m->arena, (size_t)c->n_vars + 7, sizeof(*at));
+    struct value_member *at = arena_zalloc_n(&m->arena, (size_t)c->n_vars + 8, sizeof(*at));
     struct value *messages = arena_zalloc_n(&m->arena, c->n_messages, sizeof(*messages));
     if (!at || !messages)
         return out;
@@ -330,6 +330,10 @@ static struct value context_value(struct marker *m, const struct chat *c)
     if (chat_has_tools(c)) {
         const struct value tools = chat_tools_list(&m->arena, c);
         at[out.map.n++] = (struct value_member){"tools", marked(m, &tools, 1)};
+    }
+    if (m->format == TOOL_FORMAT_FUNCTOOLS) {
+        const struct value text = chat_tools_text(&m->arena, c);
+        at[out.map.n++] = (struct value_member){"functions", marked(m, &text, 1)};
     }
     for (uint32_t i = 0; i < c->n_vars; i++)
         at[out.map.n++] = (struct value_member){c->vars[i].key, marked(m, &c->vars[i].value, 1)};

@@ -140,6 +140,23 @@ static void put_list(struct buf *b, const struct chat *c)
     json_out_array_end(&j);
 }
 
+struct value chat_tools_text(struct arena *a, const struct chat *c)
+{
+    struct value out = value_text("", 0);
+    struct buf b;
+    if (!chat_has_tools(c))
+        return out;
+    buf_init(&b, MAX_TEXT_BYTES);
+    put_list(&b, c);
+    const char *copy = arena_copy(a, buf_str(&b), b.len + 1);
+    if (b.rc < 0)
+        a->rc = b.rc;
+    else if (copy)
+        out = value_text(copy, b.len);
+    buf_fini(&b);
+    return out;
+}
+
 static void put_tools(struct buf *b, const struct chat *c)
 {
     buf_puts(b, "You have access to the following tools:\n<tools>");

@@ -13,6 +13,8 @@
 
 /* [{"type": "function", "function": {"name", "description", "parameters"}}, ...] */
 struct value chat_tools_list(struct arena *a, const struct chat *c);
+/* The same as a text of JSON, for a template that does not write it itself; "": no tools. */
+struct value chat_tools_text(struct arena *a, const struct chat *c);
 /* [{"id", "type": "function", "function": {"name", "arguments": {...}}}, ...] of a message. */
 struct value chat_tools_calls(struct arena *a, const struct chat_message *m, enum tool_format f);
 /* An id in the template's format: Mistral's accepts only nine letters and digits. */

@@ -15,6 +15,7 @@ static const struct tool_format_spec specs[TOOL_FORMAT_COUNT] = {
     [TOOL_FORMAT_PHI] = {"phi", "<|tool_call|>", "<|/tool_call|>", "arguments", ", ", true, true,
                          true},
     [TOOL_FORMAT_JSON] = {"json", "", "", "arguments", "\n", false, true, false},
+    [TOOL_FORMAT_FUNCTOOLS] = {"functools", "functools", "", "arguments", ", ", true, true, false},
 };
 
 const struct tool_format_spec *tool_format_spec(enum tool_format f)
@@ -56,6 +57,8 @@ enum tool_format tool_format_detect(const char *source, size_t n)
                  {"\"parameters\": dictionary", TOOL_FORMAT_LLAMA3},
                  {"\"parameters\": parameters", TOOL_FORMAT_LLAMA3},
                  {"'\"parameters\": '", TOOL_FORMAT_LLAMA3}};
+    if (source && has(source, n, "functools[") && has_word(source, n, "functions"))
+        return TOOL_FORMAT_FUNCTOOLS;
     if (!source || !has_word(source, n, "tools"))
         return TOOL_FORMAT_GENERIC;
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)

@@ -20,8 +20,9 @@ enum tool_format {
     TOOL_FORMAT_HERMES = 2,  /* Hermes, Qwen, SmolLM3 */
     TOOL_FORMAT_LLAMA3 = 3,
     TOOL_FORMAT_MISTRAL = 4,
-    TOOL_FORMAT_PHI = 5,  /* Phi-4, Granite 3 */
-    TOOL_FORMAT_JSON = 6, /* the template supports tools, but in no format of this list */
+    TOOL_FORMAT_PHI = 5,       /* Phi-4, Granite 3 */
+    TOOL_FORMAT_JSON = 6,      /* the template supports tools, but in no format of this list */
+    TOOL_FORMAT_FUNCTOOLS = 7, /* Firefunction: the tools are a text, the variable `functions` */
     TOOL_FORMAT_COUNT
 };
 

@@ -62,6 +62,16 @@ const char *api_key_of(const struct http_req *r, char out[API_KEY_MAX])
     return protocols ? api_key_offered(protocols, out) : NULL;
 }
 
+bool api_key_twice(const struct http_req *r)
+{
+    uint32_t n_auth = 0, n_keys = 0;
+    for (size_t i = 0; i < r->n_headers; i++) {
+        n_auth += strcasecmp(r->headers[i].name, "authorization") == 0;
+        n_keys += strcasecmp(r->headers[i].name, "x-api-key") == 0;
+    }
+    return n_auth > 1 || n_keys > 1;
+}
+
 int api_key_header(char **out, const struct http_req *r)
 {
     char found[API_KEY_MAX];

@@ -8,6 +8,7 @@
 #ifndef SHOAL_GATEWAY_CALL_API_KEY_H
 #define SHOAL_GATEWAY_CALL_API_KEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -18,7 +19,10 @@ struct http_req;
 
 /* The key, NUL-terminated, in out or in a header; NULL: there is none. */
 const char *api_key_of(const struct http_req *r, char out[API_KEY_MAX]);
-/* The same of the value of Sec-WebSocket-Protocol. */
+/* Whether it carries several keys in headers of one name: a proxy in front may have looked at
+ * another one than api_key_of. */
+bool api_key_twice(const struct http_req *r);
+/* As api_key_of, from the value of Sec-WebSocket-Protocol. */
 const char *api_key_offered(const char *protocols, char out[API_KEY_MAX]);
 /* "Bearer KEY" (mem_free) for requests on behalf of r, or NULL: no key.  SHOAL_ENOMEM. */
 SHOAL_MUST_CHECK int api_key_header(char **out, const struct http_req *r);

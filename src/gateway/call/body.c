@@ -297,3 +297,21 @@ void body_read(struct call *c, void (*next)(struct call *c))
         parse(&p, c->req->body, c->req->body_bytes);
     use(c, &p, next);
 }
+
+cJSON *body_parse_small(struct call *c, bool *answered)
+{
+    const size_t n = c->req->body_bytes;
+    struct parsed p = {.json = NULL};
+    *answered = true;
+    if (n > INLINE_BYTES) {
+        call_fail(c, 413, NULL, NULL, "body_too_large",
+                  "the body has %zu bytes, and at most %zu are read here", n, INLINE_BYTES);
+        return NULL;
+    }
+    if (!scan(&p, c->req->body, n, c->gl->config->max_values)) {
+        refuse(c, &p);
+        return NULL;
+    }
+    *answered = false;
+    return n > 0 ? cJSON_ParseWithLength(c->req->body, n) : NULL;
+}

@@ -21,5 +21,9 @@ void body_unpack(struct call *c, void (*next)(struct call *c));
 /* Parses the body into c->json; then next runs, now or later, unless the call was answered or its
  * client is gone.  c is held by the caller. */
 void body_read(struct call *c, void (*next)(struct call *c));
+/* For a handler that reads a small body by itself, be it an object or a list: the body, checked and
+ * parsed, for cJSON_Delete.  NULL: it is empty or no JSON, or the call was answered (*answered):
+ * it has more than 64 KiB, a NUL or too many values. */
+SHOAL_MUST_CHECK cJSON *body_parse_small(struct call *c, bool *answered);
 
 #endif

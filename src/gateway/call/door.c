@@ -140,6 +140,11 @@ static bool check_key(struct call *c)
                    ? guard_admin(c)
                    : strcmp(c->route->method, "GET") == 0 || guard_origin(c);
     char found[API_KEY_MAX];
+    if (api_key_twice(c->req)) {
+        call_fail(c, 400, NULL, NULL, "invalid_value",
+                  "there is more than one key: send one Authorization or x-api-key header");
+        return false;
+    }
     const char *key = api_key_of(c->req, found);
     if (key)
         c->client = admission_find(gw->admission, key, strlen(key));

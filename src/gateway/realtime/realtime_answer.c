@@ -481,6 +481,7 @@ static cJSON *chat_body(const struct realtime_answer *a)
         ok = cJSON_AddNumberToObject(j, "temperature", s->temperature) != NULL;
     if (ok && s->max_tokens > 0)
         ok = cJSON_AddNumberToObject(j, "max_completion_tokens", s->max_tokens) != NULL;
+    ok = ok && cJSON_AddStringToObject(j, "truncation", s->keeps_all ? "disabled" : "auto");
     cJSON_Delete(messages);
     if (ok)
         return j;

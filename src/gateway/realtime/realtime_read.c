@@ -225,6 +225,19 @@ static const char *read_numbers(struct realtime_settings *s, const cJSON *json)
     return NULL;
 }
 
+/* A ratio that stays after a cut is OpenAI's for its prices: as many turns as fit stay here. */
+static const char *read_truncation(struct realtime_settings *s, const cJSON *v)
+{
+    const char *type = v && cJSON_IsObject(v) ? text_of(v, "type") : cJSON_GetStringValue(v);
+    if (!v || cJSON_IsNull(v))
+        return NULL;
+    if (!type || (strcmp(type, "auto") != 0 && strcmp(type, "disabled") != 0 &&
+                  strcmp(type, "retention_ratio") != 0))
+        return "truncation must be auto, disabled, or an object of the type retention_ratio";
+    s->keeps_all = strcmp(type, "disabled") == 0;
+    return NULL;
+}
+
 static const char *read_sound(struct realtime_settings *s, const cJSON *json)
 {
     const cJSON *audio = member(json, "audio"), *in = member(audio, "input"),
@@ -245,11 +258,9 @@ const char *realtime_settings_read(struct realtime_settings *s, const cJSON *jso
     static const struct {
         const char *name;
         const char *(*read)(struct realtime_settings *s, const cJSON *v);
-    } fields[] = {{"modalities", read_modalities},
-                  {"output_modalities", read_modalities},
-                  {"instructions", read_instructions},
-                  {"tools", read_tools},
-                  {"tool_choice", read_choice}};
+    } fields[] = {{"modalities", read_modalities},     {"output_modalities", read_modalities},
+                  {"instructions", read_instructions}, {"tools", read_tools},
+                  {"tool_choice", read_choice},        {"truncation", read_truncation}};
     const char *type = text_of(json, "type"), *wrong;
     *param = NULL;
     if (!cJSON_IsObject(json))

@@ -46,6 +46,7 @@ struct realtime_settings {
     bool vad;                       /* the server finds the ends of turns */
     bool creates;                   /* a turn is answered without being asked for */
     bool interrupts;                /* whoever speaks ends the answer */
+    bool keeps_all;                 /* what is too long is refused; else the oldest turns go */
     uint32_t rate;                  /* of the sound that comes */
     double temperature, max_tokens; /* below 0: the model's */
     char *instructions;             /* or NULL */

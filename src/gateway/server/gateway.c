@@ -559,6 +559,17 @@ static int check_listen(const char *address, struct err *e)
     return rc == SHOAL_EBUSY ? 0 : rc;
 }
 
+/* Whether it could be loaded; an adapter, beside its base. */
+static int check_model(const struct config *c, const struct registry_spec *m, struct err *e)
+{
+    if (!m->base)
+        return registry_check_path(m->path, e);
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, m->base) == 0)
+            return registry_check_adapter(m->path, c->models[i].path, e);
+    return 0; /* names are checked elsewhere */
+}
+
 int gateway_check(const struct config *c, struct err *e)
 {
     const struct config_where at = {c->file ? c->file : "configuration", &c->set, e};
@@ -574,9 +585,10 @@ int gateway_check(const struct config *c, struct err *e)
         rc = open_tls(&tls, c, e);
     tls_server_close(tls);
     for (uint32_t i = 0; rc == 0 && i < c->n_models; i++) {
-        if (registry_check_path(c->models[i].path, &why) < 0)
-            rc = config_where_fail(&at, "models[].path", c->models[i].path, "the model '%.60s': %s",
-                                   c->models[i].name, why.msg);
+        if (check_model(c, &c->models[i], &why) < 0)
+            rc = config_where_fail(
+                &at, c->models[i].base ? "models[].adapters[].path" : "models[].path",
+                c->models[i].path, "the model '%.60s': %s", c->models[i].name, why.msg);
     }
     return rc < 0 ? rc : gw_names_check(c, e);
 }

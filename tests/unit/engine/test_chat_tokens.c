@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/value.h"
 #include "engine/chat/chat_tokens.h"
+#include "engine/engine_state.h"
 #include "shoal/shoal.h"
 
 #define MODEL SHOAL_TEST_DATA "/../../models/reply-draft.gguf"
@@ -299,6 +300,32 @@ static void test_typed_messages_without_memory(void **state)
     fail_msg("more allocations than expected");
 }
 
+/* Firefunction's template reads the tools from a variable of its own, which is a text. */
+static void test_functions_as_text(void **state)
+{
+    static const struct chat_message m = {.role = "user", .content = "a", .content_bytes = 1};
+    static const struct chat_tool tool = {.name = "stop", .description = ""};
+    struct shoal_engine *en = open_model();
+    (void)state;
+    en->tool_format = TOOL_FORMAT_FUNCTOOLS;
+    for (uint32_t n_tools = 0; n_tools < 2; n_tools++) {
+        const struct chat typed = {.messages = &m,
+                                   .n_messages = 1,
+                                   .tools = &tool,
+                                   .n_tools = n_tools,
+                                   .template = "<{{ functions }}>"};
+        struct err e = {0};
+        char *text;
+        size_t n;
+        assert_int_equal(chat_prompt_of(en, &typed, &text, &n, &e), 0);
+        assert_string_equal(text, n_tools ? "<[{\"type\":\"function\",\"function\":{\"name\":"
+                                            "\"stop\",\"description\":\"\"}}]>"
+                                          : "<>");
+        mem_free(text);
+    }
+    shoal_engine_close(en);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_typed_messages_are_the_same),
         cmocka_unit_test(test_a_typed_prompt_is_the_same),
         cmocka_unit_test(test_the_date),
+        cmocka_unit_test(test_functions_as_text),
         cmocka_unit_test(test_typed_messages_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,25 @@ static void test_variables(void **state)
     arena_fini(&a);
 }
 
+/* Firefunction's template has them as a text, which the server writes. */
+static void test_text(void **state)
+{
+    struct arena a;
+    struct chat none = chat;
+    (void)state;
+    arena_init(&a, 1 << 20);
+    assert_string_equal(
+        chat_tools_text(&a, &chat).text.p,
+        "[{\"type\":\"function\",\"function\":{\"name\":\"get_weather\",\"description\":\"The "
+        "weather\",\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"type\":"
+        "\"string\"}}}}},{\"type\":\"function\",\"function\":{\"name\":\"stop\",\"description\":"
+        "\"\"}}]");
+    none.n_tools = 0;
+    assert_int_equal(chat_tools_text(&a, &none).text.n, 0);
+    assert_int_equal(a.rc, 0);
+    arena_fini(&a);
+}
+
 static void test_ids(void **state)
 {
     struct arena a;
@@ -151,8 +170,8 @@ static void test_in_the_system_message(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_variables), cmocka_unit_test(test_ids),
-                                       cmocka_unit_test(test_as_text),
-                                       cmocka_unit_test(test_in_the_system_message)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_variables), cmocka_unit_test(test_text), cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_as_text), cmocka_unit_test(test_in_the_system_message)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

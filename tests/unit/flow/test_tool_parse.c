@@ -123,6 +123,10 @@ static const struct {
     {"Phi", TOOL_FORMAT_PHI,
      "<|tool_call|>[{\"name\": \"set_light\", \"arguments\": {\"on\": true}}]<|/tool_call|>",
      "|set_light({\"on\": true})", NULL},
+    {"Firefunction", TOOL_FORMAT_FUNCTOOLS,
+     " functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Ghent\"}}, {\"name\": "
+     "\"set_light\", \"arguments\": {}}]",
+     "|get_weather({\"city\": \"Ghent\"})|set_light({})", NULL},
     {"a block of code", TOOL_FORMAT_HERMES,
      "```json\n{\"name\": \"set_light\", \"arguments\": {\"on\": true}}\n```",
      "|set_light({\"on\": true})", NULL},
@@ -217,6 +221,8 @@ static void test_formats_of_templates(void **state)
         {"{% if tools is not none %}<|python_tag|>{% endif %}", TOOL_FORMAT_LLAMA3},
         {"{% if tools %}<|tool_call|>{% endif %}", TOOL_FORMAT_PHI},
         {"{{ tools | tojson }}", TOOL_FORMAT_JSON},
+        {"{{ functions }} functools[", TOOL_FORMAT_FUNCTOOLS},
+        {"{{ 'functools[' }}", TOOL_FORMAT_GENERIC},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -3,9 +3,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "flow/flow_run.h"
 #include "flow/stages.h"
 #include "gateway/call/answer.h"
 #include "gateway/api/api.h"
+#include "host/registry.h"
 #include "wire/json_out.h"
 
 struct body {
@@ -173,6 +175,44 @@ static void run(struct call *c, struct request *r, const struct body *b)
     stages_run(&c->gl->flow, r, c->sink);
 }
 
+/* What the models here can do whose name was asked for; name NULL: of all. */
+struct abilities {
+    const char *name;
+    size_t name_bytes;
+    unsigned first, all; /* kinds of the first of them that can do anything, and of all */
+};
+
+static void add_abilities(void *ctx, const struct registry_model *m)
+{
+    struct abilities *x = ctx;
+    if (x->name &&
+        (strncmp(m->name, x->name, x->name_bytes) != 0 || m->name[x->name_bytes] != '\0'))
+        return;
+    if (x->first == 0)
+        x->first = m->slot->kinds;
+    x->all |= m->slot->kinds;
+}
+
+/* Any model has a tokenizer: the kind to ask for is one that the model can do. wanted: if it can,
+ * or if nothing is known of it here. */
+static enum shoal_kind kind_to_ask(const struct call *c, const char *name, enum shoal_kind wanted)
+{
+    static const enum shoal_kind others[] = {SHOAL_KIND_RERANK, SHOAL_KIND_CLASSIFY, SHOAL_KIND_TAG,
+                                             SHOAL_KIND_EMBED, SHOAL_KIND_GENERATE};
+    struct abilities x = {.name = name};
+    if (!name && c->gl->members)
+        return wanted; /* another node may have one */
+    if (name)
+        x.name_bytes = flow_name_bytes(c->gl->flow.flow, name);
+    registry_each(c->gl->gw->registry, add_abilities, &x);
+    if (x.all & wanted)
+        return wanted;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (x.first & others[i])
+            return others[i];
+    return wanted;
+}
+
 static void start_encode(struct call *c, const struct body *b)
 {
     struct request *r = call_request(c);
@@ -180,11 +220,12 @@ static void start_encode(struct call *c, const struct body *b)
         return;
     size_t n = strlen(b->text);
     r->kind = REQUEST_TOKENS;
-    r->tokens = (struct request_tokens){.kind = b->inputs ? SHOAL_KIND_EMBED : 0,
-                                        .flags = (b->add_special ? SHOAL_TEXT_ADD_SPECIAL : 0) |
-                                                 (b->parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0),
-                                        .text = request_copy(r, b->text, n),
-                                        .text_bytes = n};
+    r->tokens = (struct request_tokens){
+        .kind = kind_to_ask(c, b->model, b->inputs ? SHOAL_KIND_EMBED : SHOAL_KIND_GENERATE),
+        .flags = (b->add_special ? SHOAL_TEXT_ADD_SPECIAL : 0) |
+                 (b->parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0),
+        .text = request_copy(r, b->text, n),
+        .text_bytes = n};
     run(c, r, b);
 }
 

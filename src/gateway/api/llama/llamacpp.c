@@ -135,6 +135,30 @@ static void keep_slot(const struct llamacpp_answer *a, const struct answer_choic
                    ch->done.prompt_tokens + ch->done.generated_tokens);
 }
 
+/* The context of the model that answers; 0: it is on another node, or in a process of its own. */
+struct context_of {
+    const char *name;
+    uint32_t n_ctx;
+};
+
+static void on_context(void *ctx, const struct registry_model *m)
+{
+    struct context_of *x = ctx;
+    if (strcmp(m->name, x->name) == 0)
+        x->n_ctx = m->slot->n_ctx;
+}
+
+/* As llama.cpp has it: the context was shifted, or it ended the answer before n_predict did. */
+static bool is_truncated(const struct llamacpp_answer *a, const struct sink_done *d)
+{
+    struct context_of x = {a->answer.model ? a->answer.model : "", 0};
+    if (d->finish == SHOAL_FINISH_LENGTH && !a->asked.prompt_only &&
+        (a->asked.max_tokens == 0 || d->generated_tokens < a->asked.max_tokens))
+        return true;
+    registry_each(a->answer.call->gl->gw->registry, on_context, &x);
+    return x.n_ctx > 0 && (uint64_t)d->prompt_tokens + d->generated_tokens > x.n_ctx;
+}
+
 /* The end of an answer: all of it, or the last event of a stream. */
 static void put_end(struct llamacpp_answer *a, struct json_out *j, uint32_t i)
 {
@@ -157,7 +181,7 @@ static void put_end(struct llamacpp_answer *a, struct json_out *j, uint32_t i)
         json_out_member_strn(j, "prompt", a->asked.prompts[i].text, a->asked.prompts[i].text_bytes);
     json_out_member_bool(j, "has_new_line",
                          a->new_line[i] || memchr(buf_str(&ch->text), '\n', ch->text.len));
-    json_out_member_bool(j, "truncated", false);
+    json_out_member_bool(j, "truncated", is_truncated(a, d));
     json_out_member_str(j, "stop_type", length ? "limit" : d->stopped_by_text ? "word" : "eos");
     json_out_member_str(j, "stopping_word",
                         !length && d->stopped_by_text && d->stop_index < a->asked.n_stop

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "flow/request.h"
+#include "gateway/call/body.h"
 #include "gateway/call/call.h"
 #include "host/registry.h"
 
@@ -147,7 +148,10 @@ void lora_api_set(struct call *c)
     struct lora_choice x = {.id = -1};
     struct search s = {.n = 0};
     char name[NAME_BYTES];
-    cJSON *body = cJSON_ParseWithLength(c->req->body, c->req->body_bytes);
+    bool answered;
+    cJSON *body = body_parse_small(c, &answered);
+    if (answered)
+        return;
     int rc = body ? lora_api_read(&x, body, &fe)
                   : fields_fail(&fe, "lora", "invalid_json",
                                 "the body must be a list such as [{\"id\": 0, \"scale\": 0.5}]");

@@ -15,11 +15,13 @@
 #include "base/clock.h"
 #include "base/file/file_read.h"
 #include "base/file/file_replace.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "flow/pool.h"
 #include "flow/stages.h"
 #include "gateway/call/answer.h"
 #include "gateway/api/llama/slot_store.h"
+#include "gateway/call/body.h"
 #include "wire/json_out.h"
 
 #define PATH "/slots/"
@@ -135,9 +137,12 @@ static void on_finished(struct executor_task *t)
     struct call *c = j->call;
     const size_t n = strlen(MAGIC);
     const bool ours = j->bytes.len > n && memcmp(j->bytes.data, MAGIC, n) == 0;
-    if (c->req && j->rc < 0) {
-        call_fail(c, j->rc == SHOAL_EIO && !j->save ? 404 : 500, NULL, "filename", NULL, "%s",
-                  j->error.msg);
+    if (c->req && j->rc == SHOAL_EIO && !j->save) { /* where the files are is nobody's business */
+        call_fail(c, 404, NULL, "filename", NULL, "no slot was saved as '%s'", j->name);
+    } else if (c->req && j->rc < 0) {
+        log_warn("slots", "%s", j->error.msg);
+        call_fail(c, 500, NULL, "filename", NULL, "'%s' cannot be %s: the log says why", j->name,
+                  j->save ? "saved" : "read");
     } else if (c->req && j->save) {
         put_done(c, "save", "n_written", j->id, j->name, j->n_tokens, j->bytes.len, j->begin_ns);
         call_json(c, 200);
@@ -250,7 +255,10 @@ void slot_actions_post(struct call *c)
                   "slots are not saved: set 'slots.dir' in the configuration");
         return;
     }
-    cJSON *body = cJSON_ParseWithLength(c->req->body, c->req->body_bytes);
+    bool answered;
+    cJSON *body = body_parse_small(c, &answered);
+    if (answered)
+        return;
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "filename"));
     if (name && is_name(name))
         start_file(c, (uint32_t)id, name, save);

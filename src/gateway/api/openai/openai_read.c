@@ -19,6 +19,7 @@ struct openai_body {
     int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
     double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
         latency_budget_ms;
+    const char *truncation;
 };
 
 #define AT(member) offsetof(struct openai_body, member)
@@ -168,6 +169,8 @@ const struct field openai_chat_fields[] = {
     {"id_slot", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"timings_per_token", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"return_progress", FIELD_BOOL, AT(progress), 0, 0, "streams: report prefill progress", NULL},
+    {"truncation", FIELD_STR, AT(truncation), 0, 0,
+     "auto: leave out the oldest turns of a conversation that is too long; or disabled", NULL},
     {"reasoning_format", FIELD_STR, AT(reasoning_format), 0, 0,
      "none: a thought stays in the content; otherwise it is reasoning_content", NULL},
     {"backend_sampling", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
@@ -234,6 +237,10 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
     r->priority = (int32_t)b->priority;
     request_set_budget(r, b->latency_budget_ms);
     r->explain |= b->explain;
+    r->truncates = b->truncation && strcmp(b->truncation, "auto") == 0;
+    if (b->truncation && !r->truncates && strcmp(b->truncation, "disabled") != 0)
+        return fields_fail(e, "truncation", "invalid_value",
+                           "'truncation' must be auto or disabled");
     shape->stream = r->streams = b->stream;
     shape->progress = g->progress = b->stream && b->progress;
     g->n = (uint32_t)b->n;

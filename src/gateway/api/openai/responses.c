@@ -15,6 +15,7 @@
 #include "gateway/api/openai/response_background.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/thinking.h"
+#include "gateway/api/timings_json.h"
 #include "wire/json_out.h"
 
 #define MAX_WHOLE_BYTES ((size_t)128 << 20)
@@ -36,6 +37,7 @@ struct responses_answer {
     bool thought, thought_ended;    /* that item was sent */
     struct buf thought_text;        /* so far */
     const struct sink_token *token; /* that is being sent; NULL: the end */
+    uint64_t first_ns;              /* when its first token came */
 };
 
 static struct responses_answer *responses_of(struct answer_sink *a)
@@ -410,6 +412,33 @@ static void send_part(struct answer_sink *a, const char *type, const struct answ
     answer_event_end(a, &j);
 }
 
+/* As llama.cpp's server reports the prefill: in further events of the response in progress. */
+static void stream_prompt(struct answer_sink *a, const struct sink_prompt *e)
+{
+    if (!responses_of(a)->shape.progress)
+        return;
+    answer_begin(a);
+    struct json_out j = event_begin(a, "response.in_progress");
+    json_out_key(&j, "response");
+    put_response(a, &j, STATUS_IN_PROGRESS, NULL, NULL);
+    timings_json_progress(&j, e, a->call->start_ns);
+    answer_event_end(a, &j);
+}
+
+/* The timings of the answer so far, since the call came. */
+static void put_timings_so_far(struct answer_sink *a, struct json_out *j)
+{
+    struct responses_answer *r = responses_of(a);
+    const uint64_t now = clock_ns(), began = a->call->start_ns;
+    if (r->first_ns == 0)
+        r->first_ns = now;
+    timings_json(j, &(struct sink_done){.prompt_tokens = a->prompt.prompt_tokens,
+                                        .cached_tokens = a->prompt.cached_tokens,
+                                        .generated_tokens = a->choices[0].n_tokens,
+                                        .first_token_ns = r->first_ns - began,
+                                        .total_ns = now - began});
+}
+
 static void begin_stream(struct answer_sink *a)
 {
     send_response(a, "response.created", STATUS_IN_PROGRESS, NULL);
@@ -463,6 +492,8 @@ static void stream_piece(void *ctx, bool thought, const char *text, size_t n)
     if (t && t->logprobs)
         logprob_json(&j, t);
     json_out_array_end(&j);
+    if (responses_of(a)->shape.timings)
+        put_timings_so_far(a, &j);
     answer_event_end(a, &j);
 }
 
@@ -577,6 +608,7 @@ static void stream_end(struct answer_sink *a, const struct sink_done *d)
     keep(a, &whole, false);
     struct json_out j = event_begin(a, length ? "response.incomplete" : "response.completed");
     json_out_member_raw(&j, "response", buf_str(&whole), whole.len);
+    timings_json(&j, d); /* of the event: a stored response has none */
     if (whole.rc < 0)
         j.b->rc = whole.rc;
     answer_event_end(a, &j);
@@ -603,6 +635,7 @@ static struct responses_answer *make_answer(struct call *c, struct request *r,
     static const struct answer_dialect dialect = {.frame = &answer_events,
                                                   .start = start,
                                                   .begin = begin_stream,
+                                                  .prompt = stream_prompt,
                                                   .text = stream_text,
                                                   .call = stream_call,
                                                   .open_part = open_item,

@@ -17,6 +17,7 @@ extern const size_t responses_n_fields;
 struct responses_shape { /* fields of the request that the answer repeats; texts are the request's
                           */
     bool stream, store, logprobs, parallel_calls, truncates, background;
+    bool progress, timings; /* streams: of the prefill; with each piece of text */
     const char *instructions, *previous_id, *user, *effort;
     const char *metadata, *tools, *tool_choice, *format; /* as JSON */
     double temperature, top_p;

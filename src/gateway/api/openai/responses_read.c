@@ -15,7 +15,7 @@ struct body {
     const char *model, *instructions, *previous_id, *user, *truncation;
     const cJSON *input, *metadata, *text, *reasoning, *include, *template_vars, *tools,
         *tool_choice, *conversation;
-    bool stream, store, parallel_calls, background;
+    bool stream, store, parallel_calls, background, progress, timings;
     int64_t max_output_tokens, top_logprobs, priority;
     double temperature, top_p, latency_budget_ms;
 };
@@ -74,6 +74,9 @@ const struct field responses_fields[] = {
     {"conversation", FIELD_VALUE, AT(conversation), 0, 0,
      "a conversation of /v1/conversations, to which input and answer are added",
      "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"object\"}]}"},
+    {"return_progress", FIELD_BOOL, AT(progress), 0, 0, "streams: report prefill progress", NULL},
+    {"timings_per_token", FIELD_BOOL, AT(timings), 0, 0, "streams: timings with each piece of text",
+     NULL},
     {"prompt", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     IGNORED("max_tool_calls"),
     IGNORED("service_tier"),
@@ -234,6 +237,7 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
     r->priority = (int32_t)b->priority;
     request_set_budget(r, b->latency_budget_ms);
     r->streams = b->stream;
+    g->progress = b->stream && b->progress;
     r->truncates = b->truncation && strcmp(b->truncation, "auto") == 0;
     if (b->truncation && !r->truncates && strcmp(b->truncation, "disabled") != 0)
         return fields_fail(e, "truncation", "invalid_value",
@@ -242,6 +246,8 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
                                       .truncates = r->truncates,
                                       .store = b->store,
                                       .background = b->background,
+                                      .progress = b->stream && b->progress,
+                                      .timings = b->stream && b->timings,
                                       .logprobs = b->top_logprobs > 0,
                                       .instructions = copy(r, b->instructions),
                                       .previous_id = copy(r, b->previous_id),

@@ -1,5 +1,5 @@
 /* api_admin.c - /admin/models: lists models, and loads, unloads, adds and removes them at run
- * time. */
+ * time; and the same by the paths of llama.cpp's server. */
 #include <string.h>
 
 #include "base/log.h"
@@ -229,4 +229,59 @@ void api_admin_change(struct call *c)
         call_fail_code(c, rc, e.msg);
     else
         api_admin_models(c);
+}
+
+/* ---- as llama.cpp's server calls it ---- */
+
+const struct field api_models_change_fields[] = {
+    {"model", FIELD_STR, AT(model), 0, 0, "name of a model", NULL}};
+const size_t api_n_models_change_fields =
+    sizeof(api_models_change_fields) / sizeof(api_models_change_fields[0]);
+
+static void act_on(struct call *c, struct body *b, const char *action)
+{
+    struct err e = {0};
+    b->action = action;
+    const int rc = act(c->gl->gw->registry, b, &e);
+    if (rc < 0) {
+        call_fail_code(c, rc, e.msg);
+        return;
+    }
+    keep_change(c, b);
+    call_text(c, 200, "application/json", "{\"success\":true}", 16);
+}
+
+static void act_on_body(struct call *c, const char *action)
+{
+    struct body b = {.model = NULL};
+    struct fields_error fe = {{0}, {0}, NULL};
+    int rc = fields_read(api_models_change_fields, api_n_models_change_fields, c->json, &b,
+                         c->lenient, &fe);
+    if (rc == 0 && (!b.model || !b.model[0]))
+        rc = fields_fail(&fe, "model", "missing_required_parameter", "'model' is required");
+    if (rc < 0)
+        call_fail_fields(c, &fe);
+    else
+        act_on(c, &b, action);
+}
+
+void api_models_load(struct call *c)
+{
+    act_on_body(c, "load");
+}
+
+void api_models_unload(struct call *c)
+{
+    act_on_body(c, "unload");
+}
+
+void api_models_remove(struct call *c)
+{
+    char name[256];
+    struct body b = {.model = name};
+    if (http_query(c->req, "model", name, sizeof(name)) && name[0])
+        act_on(c, &b, "remove");
+    else
+        call_fail(c, 400, NULL, "model", "missing_required_parameter",
+                  "the query needs the name of a model: DELETE /models?model=NAME");
 }
