@@ -26,6 +26,7 @@ enum hf_op {
     HF_CONV,      /* weights of a convolution: a row has the inputs of its first tap first */
     HF_HEAD,      /* `to`, or tag.output.* in a model that labels tokens */
     HF_OUTPUT,    /* skipped when it is tied to the embedding */
+    HF_VECTOR,    /* stored with a dimension of 1 in front */
 };
 
 /* from and to: '#' is a layer's number, '*' the last part of the name. */
@@ -63,11 +64,14 @@ int hf_settings_mamba2(struct hf_folder *f, struct err *e);
 int hf_settings_granitehybrid(struct hf_folder *f, struct err *e);
 int hf_settings_qwen35(struct hf_folder *f, struct err *e);
 
+/* Sizes of an encoder and a decoder, as BART's configuration names them. */
+int hf_settings_two_sides(struct hf_folder *f, struct err *e);
 int hf_settings_whisper(struct hf_folder *f, struct err *e);
 extern const struct hf_rule hf_whisper_rules[];
 extern const struct hf_arch hf_whisper_openai; /* names of OpenAI's checkpoints, no folder */
 
-extern const struct hf_arch hf_encoders[], hf_decoders[]; /* end with model_type == NULL */
+extern const struct hf_arch hf_encoders[], hf_decoders[],
+    hf_seq2seqs[]; /* end with model_type == NULL */
 
 /* Divisors of rotation frequencies; becomes a tensor of that name (a literal). */
 struct hf_rope_table {

@@ -246,6 +246,10 @@ static int apply(struct hf_folder *f, struct model_file_tensor *g, enum hf_op op
         return drop_rows(f, g, e);
     case HF_CONV:
         return hf_tensor_conv(f->file, g, e);
+    case HF_VECTOR:
+        if (g->n_dims == 2 && g->dims[1] == 1)
+            g->n_dims = 1;
+        return 0;
     default:
         return 0;
     }
