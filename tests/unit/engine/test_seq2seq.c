@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
@@ -21,6 +22,7 @@
 #include "support/ref_file.h"
 #include "engine/native/beams.h"
 #include "engine/native/seq2seq_opts.h"
+#include "text/tokenizer/tokenizer.h"
 #include "shoal/shoal.h"
 
 static const struct named {
@@ -235,6 +237,24 @@ static void test_settings_come_from_the_documents(void **state)
     assert_true(o.write.sampling.temperature == 0.5f && o.write.sampling.top_p == 0.8f);
     assert_true(o.write.sampling.min_p == 0.1f);
     seq2seq_opts_fini(&o);
+    /* forced and forbidden tokens; null takes them back */
+    assert_int_equal(
+        read_opts(&o,
+                  "{\"forced_bos_token_id\": 0, \"bad_words_ids\": [[9]],"
+                  "\"forced_eos_token_id\": 2}",
+                  "{\"bad_words_ids\": [[58100], [7, 8]], \"forced_bos_token_id\": null,"
+                  "\"renormalize_logits\": true}",
+                  &e),
+        0);
+    assert_true(!o.write.first.on && o.write.last.on && o.write.renormalize);
+    assert_int_equal(o.write.last.token, 2);
+    assert_int_equal(o.write.n_bad, 2);
+    assert_true(o.write.bad[0].n == 1 && o.write.bad[0].tokens[0] == 58100);
+    assert_true(o.write.bad[1].n == 2 && o.write.bad[1].tokens[1] == 8);
+    seq2seq_opts_fini(&o);
+    assert_int_equal(read_opts(&o, "{}", "{\"forced_bos_token_id\": 0}", &e), 0);
+    assert_true(o.write.first.on && o.write.first.token == 0 && !o.write.last.on);
+    seq2seq_opts_fini(&o);
     /* and one that switches sampling off */
     assert_int_equal(read_opts(&o, "{\"do_sample\": true, \"top_k\": 5}",
                                "{\"do_sample\": false, \"temperature\": 0}", &e),
@@ -264,6 +284,12 @@ static void test_settings_that_make_no_sense_are_refused(void **state)
         {"{\"eos_token_id\": [1, \"x\"]}", "eos_token_id"},
         {"{\"eos_token_id\": [1,2,3,4,5,6,7,8,9]}", "eos_token_id must have 1 to 8 tokens"},
         {"{\"do_sample\": true, \"temperature\": 0}", "temperature"},
+        {"{\"forced_eos_token_id\": [0, 1]}", "forced_eos_token_id with 2 tokens"},
+        {"{\"forced_bos_token_id\": \"</s>\"}", "forced_bos_token_id has something that is not"},
+        {"{\"bad_words_ids\": [[]]}", "at most 16 lists of 1 to 8 tokens"},
+        {"{\"bad_words_ids\": [7]}", "at most 16 lists of 1 to 8 tokens"},
+        {"{\"bad_words_ids\": [[1,2,3,4,5,6,7,8,9]]}", "at most 16 lists of 1 to 8 tokens"},
+        {"{\"bad_words_ids\": [[-1]]}", "bad_words_ids has something that is not"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct seq2seq_opts o;
@@ -398,6 +424,113 @@ static void test_texts_are_those_of_transformers(void **state)
             cJSON_Delete(texts);
             shoal_engine_close(en);
         }
+}
+
+/* Texts become the tokens that the library makes of them. */
+static void test_tokens_of_texts_are_those_of_transformers(void **state)
+{
+    (void)state;
+    for (int m = 0; m < N_MODELS; m++) {
+        char path[512];
+        struct model_file *g;
+        struct tokenizer *t;
+        struct err e = {0};
+        snprintf(path, sizeof(path), "%s/t5/%s", SHOAL_TEST_DATA, models[m].name);
+        if (model_open(&g, path, &e) < 0 || tokenizer_create(&t, g, &e) < 0)
+            fail_msg("%s: %s", models[m].name, e.msg);
+        cJSON *texts = read_texts(models[m].name), *item;
+        cJSON_ArrayForEach(item, texts)
+        {
+            const cJSON *ids = cJSON_GetObjectItem(item, "ids");
+            const char *text = cJSON_GetObjectItem(item, "text")->valuestring;
+            struct tok_ids got;
+            char whole[512];
+            /* T5's prefix is a setting of its folder */
+            snprintf(whole, sizeof(whole), "%s%s", models[m].rules ? "" : "summarize: ", text);
+            tok_ids_init(&got, 512);
+            assert_int_equal(
+                tokenizer_encode(t, &got, whole, strlen(whole), TOKENIZER_ADD_SPECIAL, &e), 0);
+            for (size_t i = 0; i < got.n; i++)
+                if (!cJSON_GetArrayItem(ids, (int)i) ||
+                    got.ids[i] != cJSON_GetArrayItem(ids, (int)i)->valueint)
+                    fail_msg("%s, \"%s\": token %zu is %d", models[m].name, whole, i, got.ids[i]);
+            assert_int_equal(got.n, cJSON_GetArraySize(ids));
+            tok_ids_fini(&got);
+        }
+        cJSON_Delete(texts);
+        tokenizer_destroy(t);
+        model_file_close(g);
+    }
+}
+
+/* White space at the ends of a Marian text is dropped; that within stays. */
+static void test_marian_texts_have_no_space_at_their_ends(void **state)
+{
+    (void)state;
+    char path[512];
+    struct model_file *g;
+    struct tokenizer *t;
+    struct err e = {0};
+    struct buf text;
+    snprintf(path, sizeof(path), "%s/t5/marian", SHOAL_TEST_DATA);
+    assert_int_equal(model_open(&g, path, &e), 0);
+    assert_int_equal(tokenizer_create(&t, g, &e), 0);
+    const int32_t space = tokenizer_find(t, "\xe2\x96\x81", 3), e_ = tokenizer_find(t, "e", 1);
+    assert_true(space >= 0 && e_ >= 0);
+    const int32_t ids[] = {space, space, e_, space, space, 0, space, e_, space, space, 0};
+    buf_init(&text, 100);
+    tokenizer_decode(t, &text, ids, sizeof(ids) / sizeof(ids[0]), 0);
+    assert_string_equal(buf_str(&text), "e   e");
+    buf_fini(&text);
+    /* pieces of source.spm that vocab.json does not number are no tokens */
+    assert_int_equal(tokenizer_info(t)->n_vocab, 128);
+    assert_int_equal(tokenizer_find(t, "?", 1), TOKENIZER_NONE);
+    tokenizer_destroy(t);
+    model_file_close(g);
+}
+
+/* A folder whose generation_config.json names a token that the vocabulary does not have. */
+static void test_rules_must_be_tokens_of_the_vocabulary(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *expect;
+    } cases[] = {
+        {"{\"forced_bos_token_id\": 128}", "forced_bos_token_id is token 128, but the vocabulary"},
+        {"{\"forced_eos_token_id\": 9999}", "forced_eos_token_id is token 9999"},
+        {"{\"bad_words_ids\": [[3], [5, 128]]}", "one of bad_words_ids is token 128"},
+        {"{\"bad_words_ids\": [[0]], \"eos_token_id\": 0}", NULL}, /* the end stays allowed */
+    };
+    static const char *const files[] = {"config.json", "model.safetensors", "source.spm",
+                                        "vocab.json"};
+    enum { N_FILES = sizeof(files) / sizeof(files[0]) };
+    char folder[] = "/tmp/shoal-seq2seq-XXXXXX", path[512], from[512];
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < N_FILES; i++) {
+        snprintf(from, sizeof(from), "%s/t5/marian/%s", SHOAL_TEST_DATA, files[i]);
+        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        assert_int_equal(symlink(from, path), 0);
+    }
+    snprintf(path, sizeof(path), "%s/generation_config.json", folder);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .n_threads = 1};
+        struct shoal_engine *en = NULL;
+        struct err e = {0};
+        FILE *f = fopen(path, "wb");
+        assert_non_null(f);
+        fputs(cases[i].rule, f);
+        fclose(f);
+        const int rc = shoal_engine_open(&en, folder, &o, &e);
+        if (cases[i].expect ? rc != SHOAL_EFORMAT || !strstr(e.msg, cases[i].expect) : rc != 0)
+            fail_msg("%s: %d \"%s\"", cases[i].rule, rc, e.msg);
+        shoal_engine_close(en);
+    }
+    unlink(path);
+    for (int i = 0; i < N_FILES; i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_what_does_not_fit_is_refused(void **state)
@@ -591,6 +724,9 @@ int main(void)
         cmocka_unit_test(test_settings_come_from_the_documents),
         cmocka_unit_test(test_settings_that_make_no_sense_are_refused),
         cmocka_unit_test(test_texts_are_those_of_transformers),
+        cmocka_unit_test(test_tokens_of_texts_are_those_of_transformers),
+        cmocka_unit_test(test_marian_texts_have_no_space_at_their_ends),
+        cmocka_unit_test(test_rules_must_be_tokens_of_the_vocabulary),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
         cmocka_unit_test(test_long_texts_are_cut),
         cmocka_unit_test(test_drawn_texts_follow_the_seed),
