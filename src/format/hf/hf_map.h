@@ -64,8 +64,6 @@ int hf_settings_mamba2(struct hf_folder *f, struct err *e);
 int hf_settings_granitehybrid(struct hf_folder *f, struct err *e);
 int hf_settings_qwen35(struct hf_folder *f, struct err *e);
 
-/* Sizes of an encoder and a decoder, as BART's configuration names them. */
-int hf_settings_two_sides(struct hf_folder *f, struct err *e);
 int hf_settings_whisper(struct hf_folder *f, struct err *e);
 extern const struct hf_rule hf_whisper_rules[];
 extern const struct hf_arch hf_whisper_openai; /* names of OpenAI's checkpoints, no folder */
@@ -147,6 +145,9 @@ SHOAL_MUST_CHECK int hf_rope_number(const struct hf_folder *f, const cJSON *rope
                                     double missing, float *out, struct err *e);
 /* rope_parameters, or rope_scaling of older files; NULL: none. */
 const cJSON *hf_rope_object(const struct hf_folder *f);
+/* Sizes of an encoder and a decoder, as BART's and Whisper's configurations name them; refuses
+ * sides of different widths. */
+SHOAL_MUST_CHECK int hf_config_two_sides(struct hf_folder *f, struct err *e);
 /* "<arch>.<key>" */
 void hf_config_put_u32(struct hf_folder *f, const char *key, uint32_t v);
 void hf_config_put_f32(struct hf_folder *f, const char *key, float v);

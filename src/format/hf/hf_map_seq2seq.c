@@ -1,5 +1,5 @@
 /* hf_map_seq2seq.c - names and settings of encoders with decoders in Hugging Face folders: T5, mT5,
- * BART, Marian; what Whisper has in common with the latter. */
+ * BART, Marian; Whisper's are in hf_map_whisper.c. */
 #include <math.h>
 #include <string.h>
 
@@ -141,38 +141,6 @@ static int configure_t5(struct hf_folder *f, struct err *e)
 
 /* ---- BART and its relatives ------------------------------------------------------------------ */
 
-int hf_settings_two_sides(struct hf_folder *f, struct err *e)
-{
-    static const struct {
-        const char *from, *to;
-        uint32_t most;
-    } sizes[] = {
-        {"d_model", "embedding_length", 65536},
-        {"encoder_layers", "block_count", 1024},
-        {"decoder_layers", "decoder_block_count", 1024},
-        {"encoder_attention_heads", "attention.head_count", 1024},
-        {"encoder_ffn_dim", "feed_forward_length", 1u << 20},
-    };
-    static const char *const same[][2] = {{"encoder_attention_heads", "decoder_attention_heads"},
-                                          {"encoder_ffn_dim", "decoder_ffn_dim"}};
-    uint32_t v, w;
-    int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        rc = hf_config_u32(f, sizes[i].from, NULL, sizes[i].most, &v, e);
-        if (rc == 0)
-            hf_config_put_u32(f, sizes[i].to, v);
-    }
-    for (size_t i = 0; rc == 0 && i < 2; i++) {
-        rc = hf_config_u32(f, same[i][0], NULL, 1u << 20, &v, e);
-        if (rc == 0)
-            rc = hf_config_u32(f, same[i][1], NULL, 1u << 20, &w, e);
-        if (rc == 0 && v != w)
-            rc = err_set(e, SHOAL_EUNSUPPORTED, "%s is %u and %s %u: they must be equal",
-                         same[i][0], v, same[i][1], w);
-    }
-    return rc;
-}
-
 #define BART_ATTENTION(from, to)                                                                   \
     {from ".q_proj.*", to "_q.*", HF_COPY}, {from ".k_proj.*", to "_k.*", HF_COPY},                \
         {from ".v_proj.*", to "_v.*", HF_COPY},                                                    \
@@ -245,7 +213,7 @@ static int configure_common(struct hf_folder *f, const char *start_otherwise, st
     hf_config_put_str(f, "activation", act);
     hf_config_put_f32(f, "attention.layer_norm_epsilon", 1e-5f); /* the library has no setting */
     f->tied = output_is_tied(f);
-    rc = hf_settings_two_sides(f, e);
+    rc = hf_config_two_sides(f, e);
     if (rc == 0)
         rc = first_token(f, start_otherwise, e);
     if (rc == 0)

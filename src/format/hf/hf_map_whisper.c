@@ -83,5 +83,5 @@ int hf_settings_whisper(struct hf_folder *f, struct err *e)
         if (rc == 0)
             hf_config_put_u32(f, sizes[i].to, v);
     }
-    return rc < 0 ? rc : hf_settings_two_sides(f, e);
+    return rc < 0 ? rc : hf_config_two_sides(f, e);
 }
