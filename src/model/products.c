@@ -162,6 +162,8 @@ static void activate(const struct kern_ops *k, const struct products_ffn *f, boo
         k->silu_mul(h, h, up, n);
     else if (gated)
         k->gelu_mul(h, h, up, n);
+    else if (f->act == PRODUCTS_ACT_SILU)
+        k->silu(h, h, n);
     else if (f->act == PRODUCTS_ACT_RELU)
         k->relu(h, h, n);
     else if (f->act == PRODUCTS_ACT_GELU_ERF)

@@ -56,7 +56,7 @@ bool products_ahead(const struct products_with *w, const struct products *b,
 /* ---- feed-forward: act(gate) * up, or act(up) ------------------------------------------------ */
 
 enum products_act {
-    PRODUCTS_ACT_SILU, /* gated only */
+    PRODUCTS_ACT_SILU,
     PRODUCTS_ACT_GELU, /* tanh form */
     PRODUCTS_ACT_GELU_ERF,
     PRODUCTS_ACT_RELU /* the last two: not gated */

@@ -18,99 +18,47 @@ static bool is_arch(const struct model_file *file, const char *name)
            memcmp(s.p, name, s.n) == 0;
 }
 
+static const struct relative {
+    const char *name; /* general.architecture */
+    int (*read)(struct t5_config *c, struct t5_shape *s, const struct model_file *file,
+                struct err *e);
+    bool hears;
+} relatives[] = {{"t5", arch_t5, false},
+                 {"bart", arch_bart, false},
+                 {"marian", arch_marian, false},
+                 {"moonshine", arch_moonshine, true},
+                 {"whisper", arch_whisper, true}};
+
+static const struct relative *find(const struct model_file *file)
+{
+    for (size_t i = 0; i < sizeof(relatives) / sizeof(relatives[0]); i++)
+        if (is_arch(file, relatives[i].name))
+            return &relatives[i];
+    return NULL;
+}
+
 bool t5_hears(const struct model_file *file)
 {
-    return is_arch(file, "moonshine") || is_arch(file, "whisper");
+    const struct relative *r = find(file);
+    return r && r->hears;
 }
 
 bool t5_knows(const struct model_file *file)
 {
-    return is_arch(file, "t5") || t5_hears(file);
+    return find(file) != NULL;
 }
 
 /* ---- configuration ------------------------------------------------------------------------- */
 
-static int read_act(struct t5 *t, struct err *e)
-{
-    static const struct {
-        const char *name;
-        enum products_act act;
-        bool gated, plain; /* variants in which it exists */
-    } acts[] = {
-        {"relu", PRODUCTS_ACT_RELU, false, true},
-        {"gelu", PRODUCTS_ACT_GELU_ERF, false, true},
-        {"gelu_new", PRODUCTS_ACT_GELU, true, true},
-        {"gelu_pytorch_tanh", PRODUCTS_ACT_GELU, true, true},
-        {"silu", PRODUCTS_ACT_SILU, true, false},
-    };
-    struct str s;
-    const bool gated = model_file_find_tensor(t->file, "enc.blk.0.ffn_gate.weight") != NULL;
-    t->shape.gated[0] = t->shape.gated[1] = gated;
-    t->shape.act[0] = t->shape.act[1] = gated ? PRODUCTS_ACT_GELU : PRODUCTS_ACT_RELU;
-    if (!model_file_get_str(t->file, "t5.activation", &s))
-        return 0;
-    for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
-        if (strlen(acts[i].name) == s.n && memcmp(acts[i].name, s.p, s.n) == 0 &&
-            (gated ? acts[i].gated : acts[i].plain)) {
-            t->shape.act[0] = t->shape.act[1] = acts[i].act;
-            return 0;
-        }
-    return err_set(e, SHOAL_EUNSUPPORTED, "t5.activation \"%.*s\" is not supported%s",
-                   (int)(s.n < 64 ? s.n : 64), s.p, gated ? " with a gate" : "");
-}
-
-static int read_t5(struct t5 *t, struct err *e)
-{
-    const struct decoder_config as = {.arch = "t5"}; /* only its name is read */
-    const struct model_file *file = t->file;
-    struct t5_config *c = &t->c;
-    uint32_t value_len, start;
-    int rc;
-    c->arch = as.arch;
-    t->shape.attn_scale = 1.0f;
-    if ((rc = arch_u32(&as, file, "context_length", 1, 1u << 24, &c->n_ctx_train, e)) < 0 ||
-        (rc = arch_u32(&as, file, "embedding_length", 1, 65536, &c->dim, e)) < 0 ||
-        (rc = arch_u32(&as, file, "block_count", 1, 1024, &c->n_enc, e)) < 0 ||
-        (rc = arch_u32_or(&as, file, "decoder_block_count", 1, 1024, c->n_enc, &c->n_dec, e)) < 0 ||
-        (rc = arch_u32(&as, file, "attention.head_count", 1, 1024, &c->n_heads, e)) < 0 ||
-        (rc = arch_u32_or(&as, file, "attention.key_length", 1, 1024, c->dim / c->n_heads,
-                          &c->head_dim, e)) < 0 ||
-        (rc = arch_u32_or(&as, file, "attention.value_length", 1, 1024, c->head_dim, &value_len,
-                          e)) < 0 ||
-        (rc = arch_u32(&as, file, "feed_forward_length", 1, 1u << 20, &c->ffn_dim, e)) < 0 ||
-        (rc = arch_u32_or(&as, file, "attention.relative_buckets_count", 4, 65536, 32,
-                          &c->n_buckets, e)) < 0 ||
-        (rc = arch_u32_or(&as, file, "attention.relative_max_distance", 1, 1u << 24, 128,
-                          &c->max_distance, e)) < 0 ||
-        (rc = arch_u32_or(&as, file, "decoder_start_token_id", 0, INT32_MAX, 0, &start, e)) < 0 ||
-        (rc = arch_f32_or(&as, file, "attention.layer_norm_rms_epsilon", 1e-6f, &c->norm_eps, e)) <
-            0)
-        return rc;
-    if (c->head_dim == 0 || value_len != c->head_dim)
-        return err_set(e, SHOAL_EUNSUPPORTED,
-                       "value heads of %u dimensions and key heads of %u are not supported: they "
-                       "must be equal",
-                       value_len, c->head_dim);
-    if (c->max_distance <= c->n_buckets / 2)
-        return err_set(e, SHOAL_EFORMAT, "%u buckets are too many for distances of up to %u",
-                       c->n_buckets, c->max_distance);
-    c->start_token = (int32_t)start;
-    bool scaled = !model_file_find_tensor(file, "output.weight"); /* default: scaled if tied */
-    if (model_file_find(file, "t5.scale_decoder_outputs") &&
-        !model_file_get_bool(file, "t5.scale_decoder_outputs", &scaled))
-        return err_set(e, SHOAL_EFORMAT, "metadata key t5.scale_decoder_outputs is not a bool");
-    c->output_scale = scaled ? 1.0f / sqrtf((float)c->dim) : 1.0f;
-    return read_act(t, e);
-}
-
 static int read_config(struct t5 *t, struct err *e)
 {
-    if (!t5_knows(t->file))
+    const struct relative *r = find(t->file);
+    if (!r)
         return err_set(e, SHOAL_EUNSUPPORTED,
-                       "general.architecture is not t5, moonshine or whisper");
-    return is_arch(t->file, "moonshine") ? arch_moonshine(&t->c, &t->shape, t->file, e)
-           : t5_hears(t->file)           ? arch_whisper(&t->c, &t->shape, t->file, e)
-                                         : read_t5(t, e);
+                       "general.architecture is not t5, bart, marian, moonshine or whisper");
+    t->c.arch = r->name;
+    t->c.hears = r->hears;
+    return r->read(&t->c, &t->shape, t->file, e);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------- */
@@ -142,13 +90,15 @@ static int named_norm(struct loading *o, struct t5_norm *n, const char *name)
 {
     int rc = plan_vector(&o->p, &n->w, -1, name, "weight", o->t->c.dim, true);
     if (rc == 0 && o->t->shape.layer_norm)
-        rc = plan_vector(&o->p, &n->b, -1, name, "bias", o->t->c.dim, o->t->shape.learned);
+        rc = plan_vector(&o->p, &n->b, -1, name, "bias", o->t->c.dim, o->t->shape.norm_bias);
     return rc;
 }
 
-static int norm(struct loading *o, struct t5_norm *n, const char *part)
+/* The norm of a block: "<block>_norm", and behind it "<behind>_norm". */
+static int norm(struct loading *o, struct t5_norm *n, const char *block, const char *behind)
 {
-    char name[64];
+    char name[64], part[40];
+    snprintf(part, sizeof(part), "%s_norm", o->t->shape.norm_behind ? behind : block);
     return named_norm(o, n, part_name(o, name, sizeof(name), part));
 }
 
@@ -156,7 +106,7 @@ static int cross(struct loading *o, struct t5_layer *l)
 {
     const uint32_t dim = o->t->c.dim, inner = o->t->inner;
     char name[64];
-    int rc = norm(o, &l->cross_norm, "cross_attn_norm");
+    int rc = norm(o, &l->cross_norm, "cross_attn", "cross_attn_output");
     if (rc == 0)
         rc = matrix(o, &l->cross_q, "cross_attn_q", inner, dim, 0);
     if (rc == 0)
@@ -175,7 +125,7 @@ static int layer(struct loading *o, struct t5_layer *l)
     static const char *const qkv[] = {"attn_q", "attn_k", "attn_v"};
     const struct t5_config *c = &o->t->c;
     const uint32_t inner = o->t->inner;
-    int rc = norm(o, &l->attn_norm, "attn_norm");
+    int rc = norm(o, &l->attn_norm, "attn", "attn_output");
     for (uint32_t j = 0; rc == 0 && j < 3; j++)
         rc = matrix(o, &l->qkv[j], qkv[j], inner, c->dim, j * inner);
     if (rc == 0)
@@ -183,7 +133,7 @@ static int layer(struct loading *o, struct t5_layer *l)
     if (rc == 0 && o->dec)
         rc = cross(o, l);
     if (rc == 0)
-        rc = norm(o, &l->ffn_norm, "ffn_norm");
+        rc = norm(o, &l->ffn_norm, "ffn", "layer_output");
     l->gate.mat = NO_MAT;
     if (rc == 0 && o->t->shape.gated[o->dec])
         rc = matrix(o, &l->gate, "ffn_gate", c->ffn_dim, c->dim, 0);
@@ -212,7 +162,7 @@ static int learned_places(struct loading *o)
 {
     struct t5 *t = o->t;
     const char *name = o->dec ? "dec.position_embd.weight" : "enc.position_embd.weight";
-    const uint32_t want = o->dec ? t->c.n_ctx_train : t->shape.n_frames;
+    const uint32_t want = o->dec || !t->c.hears ? t->c.n_ctx_train : t->shape.n_frames;
     uint32_t n = 0;
     int rc = plan_table(&o->p, &t->places[o->dec], name, &n, t->c.dim, true);
     return rc == 0 && n != want ? err_set(o->p.e, SHOAL_EFORMAT,
@@ -230,13 +180,16 @@ static int side(struct loading *o, bool dec)
         o->layer = i;
         rc = layer(o, &t->layers[(dec ? t->c.n_enc : 0) + i]);
     }
-    if (rc == 0 && t->shape.learned)
+    if (rc == 0 && t->shape.places == T5_PLACES_LEARNED)
         rc = learned_places(o);
-    else if (rc == 0 && t->shape.rope_dim == 0)
+    else if (rc == 0 && t->shape.places == T5_PLACES_DISTANCE)
         rc = distances(o);
-    return rc < 0 ? rc
-                  : named_norm(o, dec ? &t->dec_norm : &t->enc_norm,
-                               dec ? "dec.output_norm" : "enc.output_norm");
+    if (rc == 0 && t->shape.norm_embd)
+        rc = named_norm(o, &t->embd_norm[dec], dec ? "dec.token_embd_norm" : "enc.token_embd_norm");
+    if (rc == 0 && !t->shape.norm_behind)
+        rc = named_norm(o, dec ? &t->dec_norm : &t->enc_norm,
+                        dec ? "dec.output_norm" : "enc.output_norm");
+    return rc;
 }
 
 static int embeddings(struct loading *o)
@@ -254,9 +207,11 @@ static int embeddings(struct loading *o)
                        t->c.arch, t->c.start_token, t->c.n_vocab);
     t->n_aligned = aligned_heads(t->aligned, t->c.arch, t->c.n_dec, t->c.n_heads, t->c.n_vocab);
     int rc = plan_linear(&o->p, &t->output, -1, "output", t->c.n_vocab, t->c.dim, false);
-    if (rc == 0 && t->output.mat == NO_MAT) /* tied to the embedding */
-        rc = weights_add(&t->weights, t->embd, &t->output.mat, o->p.e);
-    return rc;
+    if (rc < 0 || t->output.mat != NO_MAT)
+        return rc;
+    rc = weights_add(&t->weights, t->embd, &t->output.mat, o->p.e); /* tied to the embedding */
+    return rc < 0 ? rc
+                  : plan_vector(&o->p, &t->output.bias, -1, "output", "bias", t->c.n_vocab, false);
 }
 
 static int plan_tensors(struct t5 *t, struct err *e)
@@ -356,6 +311,20 @@ static void fill_rotations(struct t5 *t)
     }
 }
 
+/* Sines of all frequencies, then their cosines, for every position. */
+static void fill_sines(struct t5 *t)
+{
+    const uint32_t dim = t->c.dim, half = (dim + 1) / 2;
+    for (uint32_t pos = 0; t->sines && pos < t->n_ctx; pos++)
+        for (uint32_t i = 0; i < dim; i++) {
+            const uint32_t pair = i < half ? i : i - half;
+            const double angle = pos / pow(10000.0, 2.0 * pair / dim);
+            t->sines[(size_t)pos * dim + i] = (float)(i < half ? sin(angle) : cos(angle));
+        }
+    if (t->sines)
+        t->places[0] = t->places[1] = t->sines;
+}
+
 /* ---- create -------------------------------------------------------------------------------- */
 
 static int configure(struct t5 *t, const struct model_file *file, const struct t5_opts *o,
@@ -376,6 +345,10 @@ static int configure(struct t5 *t, const struct model_file *file, const struct t
         t->n_ctx = t->shape.n_frames; /* a sound has always as many */
     if (t->c.hears && t->n_ctx < t->c.n_ctx_train)
         t->n_ctx = t->c.n_ctx_train; /* of the target */
+    if (t->shape.places == T5_PLACES_LEARNED && !t->c.hears && t->n_ctx > t->c.n_ctx_train)
+        return err_set(e, SHOAL_EINVAL,
+                       "a context of %u tokens is longer than the %u positions that the model has",
+                       t->n_ctx, t->c.n_ctx_train);
     t->max_tokens = o->max_tokens > t->n_ctx ? o->max_tokens : t->n_ctx;
     t->max_seqs = o->max_seqs ? o->max_seqs : 8;
     t->max_rows = o->max_rows ? o->max_rows : 16;
@@ -404,6 +377,7 @@ static int reserve(struct t5 *t, struct err *e)
     stem_set_up(&t->stem, t->k, &t->weights);
     fill_biases(t);
     fill_rotations(t);
+    fill_sines(t);
     return 0;
 }
 

@@ -1,6 +1,7 @@
-/* t5.h - T5 and its relatives: an encoder reads the source text, a decoder writes the target and
- * attends to the encoder's output.  Speech recognizers (Moonshine) are built alike: their sources
- * are sounds, which a stem of convolutions turns into the frames that the encoder reads.
+/* t5.h - T5 and its relatives (mT5, BART, Marian): an encoder reads the source text, a decoder
+ * writes the target and attends to the encoder's output.  Speech recognizers (Moonshine, Whisper)
+ * are built alike: their sources are sounds, which a stem of convolutions turns into the frames
+ * that the encoder reads.
  *
  * Sources of different length are packed one after the other, without padding; one decoder step
  * computes one token for each of several rows (beam hypotheses, tasks).  Keys and values, also
@@ -26,7 +27,7 @@
 #define T5_SAMPLE_RATE 16000u /* of sounds */
 
 struct t5_config {
-    const char *arch; /* "t5", "moonshine" */
+    const char *arch; /* general.architecture: "t5", "bart" ... */
     uint32_t n_vocab, n_ctx_train, dim, n_heads, head_dim, ffn_dim;
     uint32_t n_enc, n_dec; /* layers */
     uint32_t n_buckets, max_distance;

@@ -62,7 +62,7 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
     struct carve at = {.base = base};
     const uint32_t tokens = t->max_tokens > t->max_rows ? t->max_tokens : t->max_rows;
     const size_t b = tokens, f = sizeof(float), n_ctx = t->n_ctx, rot = t->shape.rope_dim;
-    const bool biased = rot == 0 && !t->shape.learned;
+    const bool biased = t->shape.places == T5_PLACES_DISTANCE;
     t->x = plan_carve_take(&at, b * c->dim * f);
     t->xn = plan_carve_take(&at, b * c->dim * f);
     t->qkv = plan_carve_take(&at, b * 3 * t->inner * f);
@@ -75,6 +75,7 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
     t->enc_bias = biased ? plan_carve_take(&at, c->n_heads * 2 * n_ctx * f) : NULL;
     t->dec_bias = biased ? plan_carve_take(&at, c->n_heads * n_ctx * f) : NULL;
     t->rope_cs = rot ? plan_carve_take(&at, n_ctx * 2 * rot * f) : NULL;
+    t->sines = t->shape.places == T5_PLACES_SINES ? plan_carve_take(&at, n_ctx * c->dim * f) : NULL;
     if (c->hears)
         stem_lay_out(&t->stem, &at, &t->shape.stem,
                      t->shape.stem.n_bands ? MEL_SAMPLES
@@ -132,11 +133,15 @@ static void embed(struct t5 *t, uint32_t token)
     const size_t row = t->embd->n_bytes / t->c.n_vocab;
     model_file_read(t->embd, (size_t)id * row, raw, row);
     quant_to_f32(t->embd->type, raw, x, t->c.dim);
+    if (t->shape.embd_scale != 0.0f)
+        t->k->scale(x, t->shape.embd_scale, t->c.dim);
 }
 
 /* Adds the vector of a token's position. */
 static void place(struct t5 *t, uint32_t token)
 {
+    if (!t->places[0])
+        return;
     const uint32_t pos = t->rows ? t->rows[token].pos : token - t->seq_first[t->seq_of[token]];
     t->k->add(t->x + (size_t)token * t->c.dim, t->places[t->rows != NULL] + (size_t)pos * t->c.dim,
               t->c.dim);
@@ -148,11 +153,33 @@ static void rotate(struct t5 *t, float *qk, uint32_t n_heads, uint32_t pos)
     t->k->rope(qk, n_heads, t->c.head_dim, rot, t->rope_cs + (size_t)pos * 2 * rot, false);
 }
 
-static void join(struct t5 *t, const struct t5_norm *next_norm, uint32_t token)
+/* A token at the start of the first layer. */
+static void start(struct t5 *t, const struct t5_norm *first_norm, uint32_t token)
 {
-    size_t at = (size_t)token * t->c.dim;
+    const size_t at = (size_t)token * t->c.dim;
+    if (t->rows || t->sources) /* a sound's frames are there already */
+        embed(t, token);
+    place(t, token);
+    if (!t->shape.norm_behind) {
+        norm_in(t, first_norm, token);
+    } else if (t->shape.norm_embd) {
+        norm_in(t, &t->embd_norm[t->rows != NULL], token);
+        memcpy(t->x + at, t->xn + at, t->c.dim * sizeof(float));
+    } else {
+        memcpy(t->xn + at, t->x + at, t->c.dim * sizeof(float));
+        plan_linear_round_all(t->k, &t->act_x, t->in_x, token);
+    }
+}
+
+/* Adds a block's result; then the norm behind the block, or the one in front of the next. */
+static void join(struct t5 *t, const struct t5_norm *own, const struct t5_norm *next,
+                 uint32_t token)
+{
+    const size_t at = (size_t)token * t->c.dim;
     t->k->add(t->x + at, t->proj + at, t->c.dim);
-    norm_in(t, next_norm, token);
+    norm_in(t, t->shape.norm_behind ? own : next, token);
+    if (t->shape.norm_behind)
+        memcpy(t->x + at, t->xn + at, t->c.dim * sizeof(float));
 }
 
 static uint8_t *kv_at(const struct t5 *t, uint32_t page, uint32_t layer, uint32_t head)
@@ -178,11 +205,7 @@ static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
     const struct t5_layer *l = &t->layers[layer];
     switch (step_of(arg)) {
     case STEP_START:
-        if (t->rows || t->sources) /* a sound's frames are there already */
-            embed(t, token);
-        if (t->shape.learned)
-            place(t, token);
-        norm_in(t, &l->attn_norm, token);
+        start(t, &l->attn_norm, token);
         break;
     case STEP_ROTATE: /* of a source: keys follow the queries */
         rotate(t, t->qkv + (size_t)token * 3 * t->inner, 2 * t->c.n_heads,
@@ -192,13 +215,13 @@ static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
         plan_linear_round_all(t->k, &t->act_att, t->in_att, token);
         break;
     case STEP_SELF:
-        join(t, l->cross_norm.w ? &l->cross_norm : &l->ffn_norm, token);
+        join(t, &l->attn_norm, l->cross_norm.w ? &l->cross_norm : &l->ffn_norm, token);
         break;
     case STEP_CROSS:
-        join(t, &l->ffn_norm, token);
+        join(t, &l->cross_norm, &l->ffn_norm, token);
         break;
     case STEP_FFN:
-        join(t,
+        join(t, &l->ffn_norm,
              layer + 1 == t->c.n_enc ? &t->enc_norm
              : layer + 1 == n_layers ? &t->dec_norm
                                      : &l[1].attn_norm,

@@ -7,18 +7,34 @@
 #include "model/stem.h"
 #include "model/t5.h"
 
-struct t5_shape {      /* what the relatives differ in, besides sizes */
-    bool gated[2];     /* encoder, decoder: act(gate) * up; false: act(up) */
-    bool layer_norm;   /* false: RMS */
-    bool learned;      /* positions are vectors that are added to the tokens */
-    uint32_t rope_dim; /* rotated values of a head; 0 and not learned: biases by distance */
+enum t5_places {                     /* how tokens know their positions */
+                 T5_PLACES_DISTANCE, /* biases by distance */
+                 T5_PLACES_ROTATED,  /* queries and keys are rotated */
+                 T5_PLACES_LEARNED,  /* a vector of the file is added to the token */
+                 T5_PLACES_SINES     /* one of sines, then cosines */
+};
+
+struct t5_shape {     /* what the relatives differ in, besides sizes */
+    bool gated[2];    /* encoder, decoder: act(gate) * up; false: act(up) */
+    bool layer_norm;  /* false: RMS */
+    bool norm_bias;   /* of layer norms: required */
+    bool norm_behind; /* x = norm(x + block(x)), no last norm; false: x += block(norm(x)) */
+    bool norm_embd;   /* with norm_behind: tokens are normed before the first layer */
+    enum t5_places places;
+    uint32_t rope_dim; /* rotated values of a head */
     uint32_t n_frames; /* of a sound, where positions are learned */
     float rope_base, attn_scale;
+    float embd_scale; /* factor on tokens before their positions are added; 0: none */
     enum products_act act[2];
     struct stem_config stem; /* n 0: sources are tokens */
 };
 
 /* Reads the metadata of a relative (arch/). */
+int arch_t5(struct t5_config *c, struct t5_shape *s, const struct model_file *file, struct err *e);
+int arch_bart(struct t5_config *c, struct t5_shape *s, const struct model_file *file,
+              struct err *e);
+int arch_marian(struct t5_config *c, struct t5_shape *s, const struct model_file *file,
+                struct err *e);
 int arch_moonshine(struct t5_config *c, struct t5_shape *s, const struct model_file *file,
                    struct err *e);
 int arch_whisper(struct t5_config *c, struct t5_shape *s, const struct model_file *file,
@@ -29,7 +45,7 @@ struct t5_norm {
 };
 
 struct t5_layer { /* encoder layer or, with the cross attention, decoder layer */
-    struct t5_norm attn_norm, cross_norm, ffn_norm;
+    struct t5_norm attn_norm, cross_norm, ffn_norm; /* in front of their block or behind it */
     struct linear qkv[3], attn_out;
     struct linear cross_q, cross_kv[2], cross_out;
     struct linear gate, up, down;
@@ -48,9 +64,10 @@ struct t5 {
     struct crew_lane *lane;
     struct weights weights;
     struct small_tensors vectors;
-    struct t5_layer *layers; /* [n_enc + n_dec] */
-    struct t5_norm enc_norm, dec_norm;
-    const float *places[2]; /* learned positions of the encoder and the decoder, [.][dim] */
+    struct t5_layer *layers;           /* [n_enc + n_dec] */
+    struct t5_norm enc_norm, dec_norm; /* unset where norms are behind their blocks */
+    struct t5_norm embd_norm[2];       /* of the encoder and the decoder */
+    const float *places[2]; /* positions of the encoder and the decoder, [.][dim]; NULL: none */
     const float *rel_b[2];  /* of the encoder and the decoder: [n_buckets][n_heads] */
     struct linear output;
     const struct model_file_tensor *embd;
@@ -75,6 +92,7 @@ struct t5 {
      * decoder's [n_heads][n_ctx] has distance -d at n_ctx - 1 - d. */
     float *enc_bias, *dec_bias;
     float *rope_cs;                /* [n_ctx][2 * rope_dim]: for kern_ops.rope, by position */
+    float *sines;                  /* [n_ctx][dim] */
     float **attn_scratch, **stage; /* per member */
     uint32_t stage_rows;
     struct kern_act act_x, act_att, act_hidden;

@@ -1,6 +1,6 @@
 /* fuzz_hf_folder.c - any bytes as a Hugging Face folder: a two-byte length, a config.json of
  * that length, and model.safetensors. If it opens, every tensor is read, it is planned as a
- * decoder or an encoder, and run for two tokens if it is small enough. */
+ * decoder, an encoder or both, and run for two tokens if it is small enough. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "model/decoder.h"
 #include "model/encoder.h"
+#include "model/t5.h"
 #include "format/model_open.h"
 #include "support/fuzz_note.h"
 
@@ -64,6 +65,36 @@ static void run_encoder(const struct model_file *g)
     encoder_destroy(d);
 }
 
+/* An encoder with a decoder that writes from a source of two tokens. */
+static void run_both(const struct model_file *g)
+{
+    struct t5 *t = NULL;
+    struct err e = {0};
+    struct t5_opts o = {
+        .kernels = &kern_scalar, .n_threads = 1, .n_ctx = 16, .max_seqs = 1, .max_rows = 1};
+    struct t5_sizes s;
+    int rc = t5_measure(&s, g, &o, &e);
+    if (rc == 0 && s.weights <= (4u << 20) && s.scratch <= (4u << 20) && s.kv_page <= (4u << 20))
+        rc = t5_create(&t, g, folder, &o, &e);
+    FUZZ_NOTE(" %s", rc < 0 ? e.msg : "");
+    uint8_t *kv = t ? mem_pages(2 * s.kv_page) : NULL;
+    if (kv) {
+        const int32_t tokens[2] = {0, (int32_t)t5_config(t)->n_vocab - 1};
+        const uint32_t pages[2] = {0, 1};
+        const struct t5_source source = {.tokens = tokens, .n = 2, .pages = pages};
+        const struct t5_row row = {.token = t5_config(t)->start_token,
+                                   .pages = pages + 1,
+                                   .source_pages = pages,
+                                   .n_source = 2};
+        t5_set_kv(t, kv);
+        t5_encode(t, &source, 1);
+        t5_decode(t, &row, 1);
+        sink += t5_logits(t, 0)[0] > 0.0f;
+        mem_pages_free(kv, 2 * s.kv_page);
+    }
+    t5_destroy(t);
+}
+
 static void run(const struct model_file *g)
 {
     struct decoder *d = NULL;
@@ -114,7 +145,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             sink += cell[0];
         }
     }
-    encoder_knows(g) ? run_encoder(g) : run(g);
+    if (encoder_knows(g))
+        run_encoder(g);
+    else if (t5_knows(g) && !t5_hears(g))
+        run_both(g);
+    else
+        run(g);
     model_file_close(g);
     return 0;
 }

@@ -27,7 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     const struct beams_opts *w = &o.write;
     if (w->n_beams < 1 || w->n_beams > BEAMS_MAX || w->max_tokens < 1 || w->max_tokens > 65536 ||
-        w->n_ends > BEAMS_MAX_ENDS || !isfinite(w->length_penalty) || !o.prefix)
+        w->n_ends > BEAMS_MAX_ENDS || w->n_bad > BEAMS_MAX_BAD || !isfinite(w->length_penalty) ||
+        !o.prefix)
         abort();
     FUZZ_NOTE("%u %u %u %u %g %g %d %d %u ends %g %u %g %g '%s'", w->n_beams, w->max_tokens,
               w->min_tokens, w->no_repeat_ngram, (double)w->repeat_penalty,
@@ -36,6 +37,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
               (double)w->sampling.min_p, o.prefix);
     for (uint32_t i = 0; i < w->n_ends; i++)
         FUZZ_NOTE(" %d", w->ends[i]);
+    FUZZ_NOTE(" forced %d %d %d %d%s bad", w->first.on, w->first.token, w->last.on, w->last.token,
+              w->renormalize ? " renormalized" : "");
+    for (uint32_t i = 0; i < w->n_bad; i++) {
+        if (w->bad[i].n < 1 || w->bad[i].n > BEAMS_MAX_BAD_TOKENS)
+            abort();
+        for (uint32_t k = 0; k < w->bad[i].n; k++) {
+            if (w->bad[i].tokens[k] < 0)
+                abort();
+            FUZZ_NOTE("%c%d", k ? '-' : ' ', w->bad[i].tokens[k]);
+        }
+    }
     seq2seq_opts_fini(&o);
     return 0;
 }

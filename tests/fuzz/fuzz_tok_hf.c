@@ -1,8 +1,8 @@
 /* fuzz_tok_hf.c - tokenizers from hostile documents, and any bytes through them.
  *
  * The first byte says what the input is: 0 tokenizer.json, 1 spiece.model, 2 vocab.txt, 3
- * vocab.json with merges.txt behind a NUL.  The text follows the last byte 0xfe; without one the
- * whole input is the text too. */
+ * vocab.json with merges.txt behind a NUL, 4 vocab.json with source.spm behind a NUL.  The text
+ * follows the last byte 0xfe; without one the whole input is the text too. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         "{\"eos_token\":\"</s>\",\"tokenizer_class\":\"T5Tokenizer\",\"extra_ids\":3,"
         "\"do_lower_case\":true,\"chat_template\":[{\"name\":\"default\",\"template\":\"x\"}]}");
     gb_kv_str(&b, "huggingface.generation_config", "{\"eos_token_id\":[1,2,99999]}");
-    switch (data[0] & 3) {
+    switch (data[0] == 4 ? 4 : data[0] & 3) {
     case 0:
         put(&b, "tokenizer.huggingface.json", doc, n);
         break;
@@ -90,6 +90,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 2:
         put(&b, "tokenizer.huggingface.vocab_txt", doc, n);
+        break;
+    case 4:
+        nul = memchr(doc, 0, n);
+        put(&b, "tokenizer.huggingface.vocab_json", doc, nul ? (size_t)(nul - doc) : n);
+        nul = nul ? nul + 1 : doc;
+        gb_kv_array(&b, "tokenizer.huggingface.source_spm", MODEL_FILE_U8, n - (size_t)(nul - doc));
+        buf_put(&b, nul, n - (size_t)(nul - doc));
         break;
     default:
         nul = memchr(doc, 0, n);

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 t5=$root/tests/data/t5
 
-for m in t5-relu t5-gated; do
+for m in t5-relu t5-gated mt5 marian; do
     for i in 0 1 2; do
         text=$("$tool" json "[$i].text" <"$t5/$m.json")
         run 0 summarize -m "$t5/$m" "$text"; same "$m $i" "$(cat out)" "$("$tool" json "[$i].summary" <"$t5/$m.json")"
@@ -34,6 +34,10 @@ run 1 summarize -m "$t5/t5-relu" --beams 64 --max-tokens 64 hello; has err "page
 run 2 summarize -m "$t5/t5-relu" --beams 65 hello; has err "--beams"
 run 1 classify -m "$t5/t5-relu" hello; has err "it can: summarize"
 run 1 generate -m "$t5/t5-relu" hello; has err "summarize"
+# a language of the vocabulary in front of the text is one token
+run 0 summarize -m "$t5/marian" --json ">>fra<< The boats wait."; same "marian, language" "$(field tokens)" "$("$tool" json "[3].ids.length" <"$t5/marian.json")"
+mkdir pickled && cp "$t5/marian/"*.json "$t5/marian/source.spm" pickled && touch pickled/pytorch_model.bin
+run 1 summarize -m pickled hello; has err "pytorch_model.bin is not read: save it as safetensors"
 mkdir broken && cp "$t5/t5-relu/"* broken/
 sed -i 's/"num_beams": 3/"num_beams": 300/' broken/config.json
 run 1 summarize -m broken hello; has err "task_specific_params.summarization: num_beams must be a number from 0 to 64"

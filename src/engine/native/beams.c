@@ -99,8 +99,27 @@ static void penalize_repeats(const struct beams_opts *o, const int32_t *tokens, 
     }
 }
 
+/* Forbids the last token of each sequence whose others end the hypothesis. */
+static void forbid_bad(const struct beams_opts *o, const int32_t *tokens, uint32_t n, float *row)
+{
+    for (uint32_t i = 0; i < o->n_bad; i++) {
+        const uint32_t before = o->bad[i].n - 1;
+        if (before < n &&
+            memcmp(tokens + n - before, o->bad[i].tokens, before * sizeof(*tokens)) == 0)
+            row[o->bad[i].tokens[before]] = -INFINITY;
+    }
+}
+
+static void force(float *row, uint32_t n_vocab, int32_t token)
+{
+    for (uint32_t i = 0; i < n_vocab; i++)
+        row[i] = -INFINITY;
+    row[token] = 0.0f;
+}
+
 /* tokens: all n of the hypothesis, including the start. */
-static void constrain(const struct beams_opts *o, const int32_t *tokens, uint32_t n, float *row)
+static void constrain(const struct beams_opts *o, const int32_t *tokens, uint32_t n, float *row,
+                      uint32_t n_vocab)
 {
     const uint32_t gram = o->no_repeat_ngram;
     if (o->repeat_penalty > 0.0f && o->repeat_penalty != 1.0f)
@@ -108,8 +127,13 @@ static void constrain(const struct beams_opts *o, const int32_t *tokens, uint32_
     for (uint32_t i = 0; gram > 0 && i + gram <= n; i++)
         if (memcmp(tokens + i, tokens + n - (gram - 1), (gram - 1) * sizeof(*tokens)) == 0)
             row[tokens[i + gram - 1]] = -INFINITY;
+    forbid_bad(o, tokens, n, row);
     for (uint32_t i = 0; n - 1 < o->min_tokens && i < o->n_ends; i++)
         row[o->ends[i]] = -INFINITY;
+    if (o->first.on && n == 1)
+        force(row, n_vocab, o->first.token);
+    if (o->last.on && n == o->max_tokens)
+        force(row, n_vocab, o->last.token);
 }
 
 /* ---- without a search ------------------------------------------------------------------------ */
@@ -119,7 +143,7 @@ static bool step_alone(struct beams *b, const struct beams_with *w, const float 
     struct hypothesis *h = &b->live[b->now][0];
     const uint32_t n = b->n_tokens + 1;
     memcpy(w->row, logits, w->n_vocab * sizeof(*logits));
-    constrain(&b->o, h->tokens, n, w->row);
+    constrain(&b->o, h->tokens, n, w->row, w->n_vocab);
     if (w->sampler && b->o.sampling.temperature > 0.0f) {
         struct sampler_pick pick;
         bool picked =
@@ -148,6 +172,17 @@ static uint32_t keep_best(struct candidate *best, uint32_t n, uint32_t most, str
     return n < most ? n + 1 : most;
 }
 
+/* Logarithms of probabilities, of which those of forbidden tokens are -INFINITY. */
+static void log_softmax(const struct beams_with *w, float *row, const float *logits, float *scratch)
+{
+    const float max = w->k->max(logits, w->n_vocab);
+    if (max == -INFINITY)
+        return; /* everything is forbidden */
+    const float log_sum = logf(w->k->softmax_exp(scratch, logits, w->n_vocab, max));
+    for (uint32_t i = 0; i < w->n_vocab; i++)
+        row[i] = (logits[i] - max) - log_sum;
+}
+
 /* The best continuations of all live rows, by total score. */
 static uint32_t find_best(struct beams *b, const struct beams_with *w, const float *logits)
 {
@@ -155,11 +190,11 @@ static uint32_t find_best(struct beams *b, const struct beams_with *w, const flo
     uint32_t n = 0;
     for (uint32_t r = 0; r < b->n_live; r++, logits += w->n_vocab) {
         const struct hypothesis *h = &b->live[b->now][r];
-        const float max = w->k->max(logits, w->n_vocab);
-        const float log_sum = logf(w->k->softmax_exp(w->row, logits, w->n_vocab, max));
-        for (uint32_t i = 0; i < w->n_vocab; i++)
-            w->row[i] = (logits[i] - max) - log_sum;
-        constrain(&b->o, h->tokens, b->n_tokens + 1, w->row);
+        float *scratch = w->row + w->n_vocab;
+        log_softmax(w, w->row, logits, scratch);
+        constrain(&b->o, h->tokens, b->n_tokens + 1, w->row, w->n_vocab);
+        if (b->o.renormalize)
+            log_softmax(w, w->row, w->row, scratch);
         for (uint32_t i = 0; i < w->n_vocab; i++) {
             const float score = w->row[i] + h->score;
             if (n < most || score > b->best[n - 1].score)

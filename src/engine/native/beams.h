@@ -18,12 +18,24 @@
 
 #define BEAMS_MAX 64u
 #define BEAMS_MAX_ENDS 8u
+#define BEAMS_MAX_BAD 16u
+#define BEAMS_MAX_BAD_TOKENS 8u
 
 enum beams_early {
     BEAMS_EARLY_NO, /* stop when no live hypothesis can beat the finished ones at its current length
                      */
     BEAMS_EARLY_YES,  /* stop as soon as n_beams are finished */
     BEAMS_EARLY_NEVER /* stop when none can beat them at any length */
+};
+
+struct beams_forced { /* a token at a certain place, whatever the model says */
+    bool on;
+    int32_t token;
+};
+
+struct beams_bad { /* a sequence of tokens that does not occur */
+    uint32_t n;
+    int32_t tokens[BEAMS_MAX_BAD_TOKENS];
 };
 
 struct beams_opts {
@@ -37,6 +49,10 @@ struct beams_opts {
     int32_t start; /* the decoder's first token */
     int32_t ends[BEAMS_MAX_ENDS];
     uint32_t n_ends;
+    struct beams_forced first, last; /* the first token after the start; the last of max_tokens */
+    struct beams_bad bad[BEAMS_MAX_BAD];
+    uint32_t n_bad;
+    bool renormalize; /* search: probabilities are those among the tokens that are allowed */
     struct shoal_sampling sampling; /* temperature, top_k, top_p, min_p and seed */
 };
 
@@ -44,7 +60,7 @@ struct beams_opts {
 struct beams_with {
     const struct kern_ops *k;
     uint32_t n_vocab;
-    float *row;              /* [n_vocab] */
+    float *row;              /* [2][n_vocab] */
     struct sampler *sampler; /* NULL: nothing is sampled */
 };
 

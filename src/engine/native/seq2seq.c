@@ -1,4 +1,4 @@
-/* seq2seq.c - summarizes with T5: greedy, sampled or by beam search.
+/* seq2seq.c - writes texts from texts with T5 and its relatives: greedy, sampled or by beam search.
  *
  * The tasks of a batch are encoded together and then decoded together, one token each per step;
  * tasks that do not fit start when others end.  Hypotheses of a beam share the pages of their
@@ -374,6 +374,35 @@ static const struct specialist_ops ops = {
     .close = close_,
 };
 
+static int check_token(const char *what, int32_t token, uint32_t n_vocab, struct err *e)
+{
+    return (uint32_t)token < n_vocab
+               ? 0
+               : err_set(e, SHOAL_EFORMAT, "%s is token %d, but the vocabulary has %u tokens", what,
+                         token, n_vocab);
+}
+
+/* Checks forced and forbidden tokens.  An end that is forbidden alone would never come, so it is
+ * allowed, as in the library. */
+static int check_rules(struct beams_opts *w, uint32_t n_vocab, struct err *e)
+{
+    uint32_t n = 0;
+    int rc = w->first.on ? check_token("forced_bos_token_id", w->first.token, n_vocab, e) : 0;
+    if (rc == 0 && w->last.on)
+        rc = check_token("forced_eos_token_id", w->last.token, n_vocab, e);
+    for (uint32_t i = 0; rc == 0 && i < w->n_bad; i++) {
+        bool end = false;
+        for (uint32_t t = 0; rc == 0 && t < w->bad[i].n; t++)
+            rc = check_token("one of bad_words_ids", w->bad[i].tokens[t], n_vocab, e);
+        for (uint32_t k = 0; k < w->n_ends; k++)
+            end |= w->bad[i].n == 1 && w->bad[i].tokens[0] == w->ends[k];
+        if (!end)
+            w->bad[n++] = w->bad[i];
+    }
+    w->n_bad = n;
+    return rc;
+}
+
 /* Checks the settings against the model and its tokenizer. */
 static int check_settings(struct s2s *s, const struct t5_config *c, struct err *e)
 {
@@ -397,7 +426,7 @@ static int check_settings(struct s2s *s, const struct t5_config *c, struct err *
                            c->n_vocab);
     if (w->max_tokens > s->n_ctx)
         w->max_tokens = s->n_ctx;
-    return 0;
+    return check_rules(w, c->n_vocab, e);
 }
 
 static int reserve(struct s2s *s, struct err *e)
@@ -412,7 +441,7 @@ static int reserve(struct s2s *s, struct err *e)
         return rc;
     s->with = (struct beams_with){.k = t5_kernels(s->t5),
                                   .n_vocab = c->n_vocab,
-                                  .row = mem_aligned(c->n_vocab * sizeof(float)),
+                                  .row = mem_aligned((size_t)2 * c->n_vocab * sizeof(float)),
                                   .sampler = s->sampler};
     s->active = mem_zalloc_n(s->max_jobs, sizeof(*s->active));
     s->sources = mem_zalloc_n(s->max_jobs, sizeof(*s->sources));

@@ -83,6 +83,60 @@ static int read_ends(const struct opts_reader *r, const cJSON *obj)
     return 0;
 }
 
+/* A token's number, of which none is negative. */
+static int token(const struct opts_reader *r, const cJSON *v, const char *key, int32_t *out)
+{
+    if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= INT32_MAX) ||
+        v->valuedouble != floor(v->valuedouble))
+        return err_set(r->e, SHOAL_EFORMAT, "%s: %s has something that is not a token's number",
+                       r->document, key);
+    *out = v->valueint;
+    return 0;
+}
+
+/* forced_bos_token_id, forced_eos_token_id: a number, or a list of one. */
+static int read_forced(const struct opts_reader *r, const cJSON *obj, const char *key,
+                       struct beams_forced *f)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(obj, key);
+    if (v)
+        f->on = false;
+    if (!v || cJSON_IsNull(v))
+        return 0;
+    if (cJSON_IsArray(v) && cJSON_GetArraySize(v) != 1)
+        return err_set(r->e, SHOAL_EUNSUPPORTED, "%s: %s with %d tokens is not supported: only one",
+                       r->document, key, cJSON_GetArraySize(v));
+    f->on = true;
+    return token(r, cJSON_IsArray(v) ? v->child : v, key, &f->token);
+}
+
+static int read_bad(const struct opts_reader *r, const cJSON *obj)
+{
+    static const char key[] = "bad_words_ids";
+    const cJSON *all = cJSON_GetObjectItemCaseSensitive(obj, key), *word, *at;
+    struct beams_opts *w = &r->o->write;
+    int rc = 0;
+    if (!all)
+        return 0;
+    w->n_bad = 0;
+    cJSON_ArrayForEach(word, all)
+    {
+        const int n = cJSON_IsArray(word) ? cJSON_GetArraySize(word) : 0;
+        if (n < 1 || n > (int)BEAMS_MAX_BAD_TOKENS || w->n_bad == BEAMS_MAX_BAD)
+            return err_set(r->e, SHOAL_EUNSUPPORTED,
+                           "%s: %s must have at most %u lists of 1 to %u tokens", r->document, key,
+                           BEAMS_MAX_BAD, BEAMS_MAX_BAD_TOKENS);
+        struct beams_bad *b = &w->bad[w->n_bad++];
+        b->n = 0;
+        cJSON_ArrayForEach(at, word)
+        {
+            if ((rc = token(r, at, key, &b->tokens[b->n++])) < 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
 static int read_prefix(const struct opts_reader *r, const cJSON *obj)
 {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(obj, "prefix");
@@ -120,6 +174,7 @@ static int read_settings(struct opts_reader *r, const cJSON *obj)
 {
     struct beams_opts *w = &r->o->write;
     const cJSON *early = cJSON_GetObjectItemCaseSensitive(obj, "early_stopping");
+    const cJSON *renormalize = cJSON_GetObjectItemCaseSensitive(obj, "renormalize_logits");
     uint32_t start = (uint32_t)w->start;
     int rc;
     if ((rc = whole(r, obj, "num_beams", 0, BEAMS_MAX, &w->n_beams)) < 0 ||
@@ -131,9 +186,14 @@ static int read_settings(struct opts_reader *r, const cJSON *obj)
         (rc = whole(r, obj, "decoder_start_token_id", 0, INT32_MAX, &start)) < 0 ||
         (rc = real(r, obj, "length_penalty", -100.0, 100.0, &w->length_penalty)) < 0 ||
         (rc = real(r, obj, "repetition_penalty", 1e-3, 100.0, &w->repeat_penalty)) < 0 ||
-        (rc = read_ends(r, obj)) < 0 || (rc = read_sampling(r, obj)) < 0)
+        (rc = read_ends(r, obj)) < 0 || (rc = read_bad(r, obj)) < 0 ||
+        (rc = read_forced(r, obj, "forced_bos_token_id", &w->first)) < 0 ||
+        (rc = read_forced(r, obj, "forced_eos_token_id", &w->last)) < 0 ||
+        (rc = read_sampling(r, obj)) < 0)
         return rc;
     w->start = (int32_t)start;
+    if (cJSON_IsBool(renormalize))
+        w->renormalize = cJSON_IsTrue(renormalize);
     if (cJSON_IsBool(early))
         w->early = cJSON_IsTrue(early) ? BEAMS_EARLY_YES : BEAMS_EARLY_NO;
     else if (cJSON_IsString(early) && strcmp(early->valuestring, "never") == 0)

@@ -33,7 +33,7 @@ void t5_engine_info(const struct t5 *t5, const struct model_file *file,
 {
     const struct t5_config *c = t5_config(t5);
     const struct t5_sizes sizes = t5_sizes(t5);
-    out->arch = "t5";
+    out->arch = c->arch;
     out->kernels = t5_kernels(t5)->name;
     out->n_vocab = c->n_vocab;
     out->n_ctx_train = c->n_ctx_train;

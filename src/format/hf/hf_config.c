@@ -107,3 +107,35 @@ void hf_config_put_str(struct hf_folder *f, const char *key, const char *v)
     char name[128];
     model_file_put_str(f->file, full_key(f, key, name, sizeof(name)), v, strlen(v));
 }
+
+int hf_config_two_sides(struct hf_folder *f, struct err *e)
+{
+    static const struct {
+        const char *from, *to;
+        uint32_t most;
+    } sizes[] = {
+        {"d_model", "embedding_length", 65536},
+        {"encoder_layers", "block_count", 1024},
+        {"decoder_layers", "decoder_block_count", 1024},
+        {"encoder_attention_heads", "attention.head_count", 1024},
+        {"encoder_ffn_dim", "feed_forward_length", 1u << 20},
+    };
+    static const char *const same[][2] = {{"encoder_attention_heads", "decoder_attention_heads"},
+                                          {"encoder_ffn_dim", "decoder_ffn_dim"}};
+    uint32_t v, w;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        rc = hf_config_u32(f, sizes[i].from, NULL, sizes[i].most, &v, e);
+        if (rc == 0)
+            hf_config_put_u32(f, sizes[i].to, v);
+    }
+    for (size_t i = 0; rc == 0 && i < 2; i++) {
+        rc = hf_config_u32(f, same[i][0], NULL, 1u << 20, &v, e);
+        if (rc == 0)
+            rc = hf_config_u32(f, same[i][1], NULL, 1u << 20, &w, e);
+        if (rc == 0 && v != w)
+            rc = err_set(e, SHOAL_EUNSUPPORTED, "%s is %u and %s %u: they must be equal",
+                         same[i][0], v, same[i][1], w);
+    }
+    return rc;
+}

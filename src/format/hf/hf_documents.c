@@ -85,6 +85,7 @@ int hf_documents_add(struct hf_folder *f, struct err *e)
         {"spm.model", "tokenizer.huggingface.spiece", true},
         {"tokenizer.model", "tokenizer.huggingface.spiece", true},
         {"sentencepiece.bpe.model", "tokenizer.huggingface.spiece", true},
+        {"source.spm", "tokenizer.huggingface.source_spm", true},
         {"vocab.json", "tokenizer.huggingface.vocab_json", false},
         {"merges.txt", "tokenizer.huggingface.merges_txt", false},
     };

@@ -17,10 +17,10 @@
 static int find_arch(struct hf_folder *f, struct err *e)
 {
     const char *type = hf_config_str(f->config, "model_type");
-    const struct hf_arch *const lists[] = {hf_encoders, hf_decoders};
-    char known[320] = "";
+    const struct hf_arch *const lists[] = {hf_encoders, hf_seq2seqs, hf_decoders};
+    char known[400] = "";
     size_t n = 0;
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         for (const struct hf_arch *a = lists[i]; a->model_type; a++) {
             if (!strcmp(type, a->model_type)) {
                 f->arch = a;

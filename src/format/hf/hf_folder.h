@@ -20,6 +20,7 @@
  *   tokenizer.huggingface.vocab_txt     vocab.txt
  *   tokenizer.huggingface.spiece        spiece.model, tokenizer.model or sentencepiece.bpe.model,
  *                                       an array of bytes
+ *   tokenizer.huggingface.source_spm    source.spm (Marian), an array of bytes
  *   tokenizer.huggingface.vocab_json    vocab.json
  *   tokenizer.huggingface.merges_txt    merges.txt
  *

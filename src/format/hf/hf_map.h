@@ -27,6 +27,7 @@ enum hf_op {
     HF_FLAT,      /* a vector or a matrix: no dimensions of 1 in front, the inner ones joined */
     HF_HEAD,      /* `to`, or tag.output.* in a model that labels tokens */
     HF_OUTPUT,    /* skipped when it is tied to the embedding */
+    HF_VECTOR,    /* stored with a dimension of 1 in front */
 };
 
 /* from and to: '#' is a layer's number, '*' the last part of the name. */
@@ -70,7 +71,8 @@ int hf_settings_whisper(struct hf_folder *f, struct err *e);
 extern const struct hf_rule hf_whisper_rules[];
 extern const struct hf_arch hf_whisper_openai; /* names of OpenAI's checkpoints, no folder */
 
-extern const struct hf_arch hf_encoders[], hf_decoders[]; /* end with model_type == NULL */
+extern const struct hf_arch hf_encoders[], hf_decoders[],
+    hf_seq2seqs[]; /* end with model_type == NULL */
 
 /* Divisors of rotation frequencies; becomes a tensor of that name (a literal). */
 struct hf_rope_table {
@@ -146,6 +148,9 @@ SHOAL_MUST_CHECK int hf_rope_number(const struct hf_folder *f, const cJSON *rope
                                     double missing, float *out, struct err *e);
 /* rope_parameters, or rope_scaling of older files; NULL: none. */
 const cJSON *hf_rope_object(const struct hf_folder *f);
+/* Sizes of an encoder and a decoder, as BART's and Whisper's configurations name them; refuses
+ * sides of different widths. */
+SHOAL_MUST_CHECK int hf_config_two_sides(struct hf_folder *f, struct err *e);
 /* "<arch>.<key>" */
 void hf_config_put_u32(struct hf_folder *f, const char *key, uint32_t v);
 void hf_config_put_f32(struct hf_folder *f, const char *key, float v);

@@ -263,6 +263,10 @@ static int apply(struct hf_folder *f, struct model_file_tensor *g, enum hf_op op
     case HF_FLAT:
         flatten(g);
         return 0;
+    case HF_VECTOR:
+        if (g->n_dims == 2 && g->dims[1] == 1)
+            g->n_dims = 1;
+        return 0;
     default:
         return 0;
     }

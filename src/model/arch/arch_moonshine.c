@@ -51,17 +51,16 @@ int arch_moonshine(struct t5_config *c, struct t5_shape *s, const struct model_f
         (rc = arch_f32_or(&as, file, "rope.freq_base", 10000.0f, &s->rope_base, e)) < 0 ||
         (rc = arch_f32_or(&as, file, "attention.layer_norm_epsilon", 1e-5f, &c->norm_eps, e)) < 0)
         return rc;
-    c->arch = as.arch;
     c->head_dim = c->dim / c->n_heads;
     if ((rc = arch_u32(&as, file, "rope.dimension_count", 2, c->head_dim, &s->rope_dim, e)) < 0)
         return rc;
     if (s->rope_dim % 2)
         return err_set(e, SHOAL_EFORMAT, "%u values of a head cannot be rotated in pairs",
                        s->rope_dim);
-    c->hears = true;
     c->start_token = (int32_t)start;
     c->output_scale = 1.0f;
     s->layer_norm = true;
+    s->places = T5_PLACES_ROTATED;
     s->attn_scale = 1.0f / sqrtf((float)c->head_dim);
     s->gated[1] = true;
     s->act[0] = PRODUCTS_ACT_GELU_ERF;

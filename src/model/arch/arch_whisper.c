@@ -24,9 +24,7 @@ int arch_whisper(struct t5_config *c, struct t5_shape *s, const struct model_fil
         return rc;
     if (c->dim % c->n_heads)
         return err_set(e, SHOAL_EFORMAT, "%u values are not %u heads", c->dim, c->n_heads);
-    c->arch = as.arch;
     c->head_dim = c->dim / c->n_heads;
-    c->hears = true;
     c->start_token = (int32_t)start;
     c->output_scale = 1.0f;
     stem->n = 2;
@@ -36,7 +34,8 @@ int arch_whisper(struct t5_config *c, struct t5_shape *s, const struct model_fil
     stem->stride[1] = 2;
     stem->act[0] = stem->act[1] = STEM_ACT_GELU;
     s->n_frames = stem_frames(stem, MEL_SAMPLES);
-    s->layer_norm = s->learned = true;
+    s->layer_norm = s->norm_bias = true;
+    s->places = T5_PLACES_LEARNED;
     s->attn_scale = 1.0f / sqrtf((float)c->head_dim);
     s->act[0] = s->act[1] = PRODUCTS_ACT_GELU_ERF;
     return 0;

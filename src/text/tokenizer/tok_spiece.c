@@ -134,8 +134,7 @@ static int count_pieces(struct tok_spiece *m, struct rd r, struct err *e)
     while (next_field(&r, &f))
         n += f.number == 1 && f.wire == WIRE_BYTES;
     if (r.bad || n == 0 || n > (1u << 24))
-        return err_set(e, SHOAL_EFORMAT,
-                       "spiece.model: no SentencePiece model, or cut short at byte %zu",
+        return err_set(e, SHOAL_EFORMAT, "no SentencePiece model, or cut short at byte %zu",
                        rd_pos(&r));
     m->pieces = mem_zalloc_n(n, sizeof(*m->pieces));
     return m->pieces
@@ -169,10 +168,9 @@ int tok_spiece_read(struct tok_spiece *m, const void *bytes, size_t n, struct er
             ok = read_normalizer(m, f.bytes);
     }
     if (rc == 0 && !ok)
-        rc =
-            err_set(e, SHOAL_EFORMAT, "spiece.model: a broken message before byte %zu", rd_pos(&r));
+        rc = err_set(e, SHOAL_EFORMAT, "a broken message before byte %zu", rd_pos(&r));
     if (rc == 0 && kind != 1 && kind != 2)
-        rc = err_set(e, SHOAL_EUNSUPPORTED, "spiece.model: model type %llu is not supported",
+        rc = err_set(e, SHOAL_EUNSUPPORTED, "model type %llu is not supported",
                      (unsigned long long)kind);
     m->bpe = kind == 2;
     check_id(&m->unk, m->n_pieces);

@@ -9,7 +9,7 @@
 
 int tok_vocab_alloc(struct tok_vocab *v, uint32_t n, struct err *e)
 {
-    v->n = n;
+    v->n = v->n_tokens = n;
     v->unk = TOKENIZER_NONE;
     v->at = mem_zalloc_n((size_t)n + 1, sizeof(*v->at));
     v->type = mem_zalloc(n);

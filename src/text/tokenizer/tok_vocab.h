@@ -25,6 +25,7 @@ enum tok_attr {
     TOK_ATTR_PLAIN = 1 << 3,       /* plain text can become it */
     TOK_ATTR_SINGLE_WORD = 1 << 4, /* added token: not next to word characters */
     TOK_ATTR_NORMALIZED = 1 << 5,  /* added token: looked for in normalized text */
+    TOK_ATTR_FIRST = 1 << 6,       /* added token: only where a text begins */
 };
 
 /* Maps hashes to the numbers 0 .. n - 1 of items: open addressing, a quarter of the slots is used.
@@ -61,6 +62,7 @@ static inline bool tok_index_match(const struct tok_index *x, uint32_t slot, uin
 
 struct tok_vocab {
     uint32_t n;
+    uint32_t n_tokens;  /* pieces from this number on are no tokens: text becomes `unk` there */
     char *bytes;        /* the pieces, one after the other; spaces are spaces, not U+2581 */
     uint32_t *at;       /* [n + 1]: piece i is bytes[at[i] .. at[i + 1]) */
     char *shown_bytes;  /* pieces as decoding shows them, where that differs; else NULL */

@@ -67,7 +67,7 @@ int32_t tokenizer_find(const struct tokenizer *t, const char *p, size_t n)
     int32_t special = tok_special_find(&t->special, p, n);
     if (special >= 0)
         return special;
-    return tok_vocab_find(&t->v, p, n, &id) ? (int32_t)id : TOKENIZER_NONE;
+    return tok_vocab_find(&t->v, p, n, &id) && id < t->v.n_tokens ? (int32_t)id : TOKENIZER_NONE;
 }
 
 struct str tokenizer_piece(const struct tokenizer *t, int32_t id, unsigned flags)
@@ -114,6 +114,12 @@ static struct str next_piece(const struct tokenizer *t, int32_t id, unsigned fla
         *strip &= w.n == 0;
         return here ? without_space(w) : w;
     }
+    if (t->strip == TOKENIZER_STRIP_ENDS) {
+        while (here && w.n > 0 && *w.p == ' ')
+            w = without_space(w);
+        *strip &= w.n == 0;
+        return w;
+    }
     *strip = space_follows(t, id);
     return here && !*strip ? without_space(w) : w;
 }
@@ -122,9 +128,18 @@ void tokenizer_decode(const struct tokenizer *t, struct buf *out, const int32_t 
                       unsigned flags)
 {
     bool strip = space_follows(t, TOKENIZER_NONE);
+    size_t held = 0; /* spaces that may be the last of the text */
     for (size_t i = 0; i < n; i++) {
         struct str w = next_piece(t, ids[i], flags, &strip);
+        size_t last = 0;
+        while (t->strip == TOKENIZER_STRIP_ENDS && w.n > 0 && w.p[w.n - 1] == ' ') {
+            w.n--;
+            last++;
+        }
+        for (; w.n > 0 && held > 0; held--)
+            buf_putc(out, ' ');
         buf_put(out, w.p, w.n);
+        held += last;
     }
 }
 

@@ -29,6 +29,7 @@ enum tokenizer_strip {
     TOKENIZER_STRIP_NONE,
     TOKENIZER_STRIP_FIRST, /* from the first visible token */
     TOKENIZER_STRIP_EACH,  /* at the start and after special tokens */
+    TOKENIZER_STRIP_ENDS,  /* all spaces at both ends of the text (a stream: at its start) */
 };
 
 struct tokenizer {

@@ -42,7 +42,7 @@ static void check_result(const struct beams_opts *o, const int32_t *tokens, uint
 
 static void search(uint32_t number, const struct beams_opts *o)
 {
-    static float logits[BEAMS_MAX * N_VOCAB], row[N_VOCAB];
+    static float logits[BEAMS_MAX * N_VOCAB], row[2 * N_VOCAB];
     struct sampler *sampler = NULL;
     struct err e;
     float score = 0;

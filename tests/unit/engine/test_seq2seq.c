@@ -8,21 +8,33 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "format/model_open.h"
 #include "model/t5.h"
 #include "support/ref_file.h"
 #include "engine/native/beams.h"
 #include "engine/native/seq2seq_opts.h"
+#include "text/tokenizer/tokenizer.h"
 #include "shoal/shoal.h"
 
-static const char *const names[] = {"t5-relu", "t5-gated"};
-enum { N_NAMES = 2 };
+static const struct named {
+    const char *name;
+    int32_t start, end; /* tokens */
+    bool rules;         /* its references have results with forced and forbidden tokens */
+} models[] = {{"t5-relu", 0, 1, false},
+              {"t5-gated", 0, 1, false},
+              {"mt5", 0, 1, true},
+              {"marian", 127, 0, true},
+              {"bart", 2, 2, true}};
+enum { N_MODELS = sizeof(models) / sizeof(models[0]) };
 
 /* ---- beams over the model, each hypothesis with its own pages ---- */
 
@@ -31,10 +43,19 @@ enum { PAGES_EACH = 2, MAX_BEAMS = 4, N_PAGES = 64 };
 static const struct {
     const char *name, *scores; /* in the references */
     struct beams_opts o;       /* GENERATIONS of tools/make_t5_refs.py */
+    bool rules;                /* forced and forbidden tokens, those of the references */
 } generations[] = {
-    {"greedy", NULL, {.n_beams = 1, .max_tokens = 24}},
-    {"greedy.ngram", NULL, {.n_beams = 1, .max_tokens = 24, .no_repeat_ngram = 2, .min_tokens = 9}},
-    {"beam3", "beam3.s", {.n_beams = 3, .max_tokens = 24, .length_penalty = 1.0f}},
+    {"greedy", NULL, {.n_beams = 1, .max_tokens = 24}, false},
+    {"greedy.ngram",
+     NULL,
+     {.n_beams = 1, .max_tokens = 24, .no_repeat_ngram = 2, .min_tokens = 9},
+     false},
+    {"greedy.rules", NULL, {.n_beams = 1, .max_tokens = 12}, true},
+    {"beam3", "beam3.s", {.n_beams = 3, .max_tokens = 24, .length_penalty = 1.0f}, false},
+    {"beam3.rules",
+     "beam3.rules.s",
+     {.n_beams = 3, .max_tokens = 12, .length_penalty = 1.0f, .renormalize = true},
+     true},
     {"beam3.early",
      "beam3.early.s",
      {.n_beams = 3,
@@ -42,10 +63,12 @@ static const struct {
       .early = BEAMS_EARLY_YES,
       .length_penalty = 2.0f,
       .no_repeat_ngram = 3,
-      .min_tokens = 5}},
+      .min_tokens = 5},
+     false},
     {"beam4.never",
      "beam4.never.s",
-     {.n_beams = 4, .max_tokens = 20, .early = BEAMS_EARLY_NEVER, .length_penalty = -0.5f}},
+     {.n_beams = 4, .max_tokens = 20, .early = BEAMS_EARLY_NEVER, .length_penalty = -0.5f},
+     false},
 };
 
 static void check_result(const char *model, const char *kind, uint32_t source,
@@ -93,8 +116,18 @@ static void write_from(struct t5 *t, struct beams *b, const struct beams_with *w
     }
 }
 
-static void check_model(const char *name)
+static void add_rules(struct beams_opts *o, const struct ref_array *plain, int32_t end)
 {
+    o->first = (struct beams_forced){true, ref_int(plain, 1)};
+    o->last = (struct beams_forced){true, end};
+    o->bad[o->n_bad++] = (struct beams_bad){1, {ref_int(plain, 0)}};
+    o->bad[o->n_bad++] = (struct beams_bad){2, {ref_int(plain, 1), ref_int(plain, 2)}};
+    o->bad[o->n_bad++] = (struct beams_bad){2, {ref_int(plain, 3), ref_int(plain, 4)}};
+}
+
+static void check_model(const struct named *model)
+{
+    const char *name = model->name;
     static const uint32_t source_pages[] = {3, 0, 2, 1};
     char path[512];
     struct err e = {0};
@@ -109,7 +142,7 @@ static void check_model(const char *name)
     const uint32_t n_vocab = t5_config(t)->n_vocab;
     size_t kv_bytes = t5_sizes(t).kv_page * N_PAGES;
     uint8_t *kv = mem_pages(kv_bytes);
-    struct beams_with w = {t5_kernels(t), n_vocab, mem_aligned(n_vocab * sizeof(float)), NULL};
+    struct beams_with w = {t5_kernels(t), n_vocab, mem_aligned(2 * n_vocab * sizeof(float)), NULL};
     t5_set_kv(t, kv);
     const struct ref_array *lengths = ref_find(&f, "lengths"), *ids = ref_find(&f, "tokens");
     for (uint32_t s = 0, at = 0; s < lengths->cols; at += (uint32_t)ref_int(lengths, s++)) {
@@ -119,7 +152,12 @@ static void check_model(const char *name)
             tokens[i] = ref_int(ids, at + i);
         for (size_t i = 0; i < sizeof(generations) / sizeof(generations[0]); i++) {
             struct beams_opts o = generations[i].o;
-            o.ends[o.n_ends++] = 1;
+            if (generations[i].rules && !model->rules)
+                continue;
+            o.start = model->start;
+            o.ends[o.n_ends++] = model->end;
+            if (generations[i].rules)
+                add_rules(&o, ref_find(&f, "rules"), model->end);
             struct beams *b = beams_create(&o);
             assert_non_null(b);
             write_from(t, b, &w, &source);
@@ -138,8 +176,8 @@ static void check_model(const char *name)
 static void test_tokens_are_those_of_transformers(void **state)
 {
     (void)state;
-    for (int i = 0; i < N_NAMES; i++)
-        check_model(names[i]);
+    for (int i = 0; i < N_MODELS; i++)
+        check_model(&models[i]);
 }
 
 /* ---- settings -------------------------------------------------------------------------------- */
@@ -199,6 +237,24 @@ static void test_settings_come_from_the_documents(void **state)
     assert_true(o.write.sampling.temperature == 0.5f && o.write.sampling.top_p == 0.8f);
     assert_true(o.write.sampling.min_p == 0.1f);
     seq2seq_opts_fini(&o);
+    /* forced and forbidden tokens; null takes them back */
+    assert_int_equal(
+        read_opts(&o,
+                  "{\"forced_bos_token_id\": 0, \"bad_words_ids\": [[9]],"
+                  "\"forced_eos_token_id\": 2}",
+                  "{\"bad_words_ids\": [[58100], [7, 8]], \"forced_bos_token_id\": null,"
+                  "\"renormalize_logits\": true}",
+                  &e),
+        0);
+    assert_true(!o.write.first.on && o.write.last.on && o.write.renormalize);
+    assert_int_equal(o.write.last.token, 2);
+    assert_int_equal(o.write.n_bad, 2);
+    assert_true(o.write.bad[0].n == 1 && o.write.bad[0].tokens[0] == 58100);
+    assert_true(o.write.bad[1].n == 2 && o.write.bad[1].tokens[1] == 8);
+    seq2seq_opts_fini(&o);
+    assert_int_equal(read_opts(&o, "{}", "{\"forced_bos_token_id\": 0}", &e), 0);
+    assert_true(o.write.first.on && o.write.first.token == 0 && !o.write.last.on);
+    seq2seq_opts_fini(&o);
     /* and one that switches sampling off */
     assert_int_equal(read_opts(&o, "{\"do_sample\": true, \"top_k\": 5}",
                                "{\"do_sample\": false, \"temperature\": 0}", &e),
@@ -228,6 +284,12 @@ static void test_settings_that_make_no_sense_are_refused(void **state)
         {"{\"eos_token_id\": [1, \"x\"]}", "eos_token_id"},
         {"{\"eos_token_id\": [1,2,3,4,5,6,7,8,9]}", "eos_token_id must have 1 to 8 tokens"},
         {"{\"do_sample\": true, \"temperature\": 0}", "temperature"},
+        {"{\"forced_eos_token_id\": [0, 1]}", "forced_eos_token_id with 2 tokens"},
+        {"{\"forced_bos_token_id\": \"</s>\"}", "forced_bos_token_id has something that is not"},
+        {"{\"bad_words_ids\": [[]]}", "at most 16 lists of 1 to 8 tokens"},
+        {"{\"bad_words_ids\": [7]}", "at most 16 lists of 1 to 8 tokens"},
+        {"{\"bad_words_ids\": [[1,2,3,4,5,6,7,8,9]]}", "at most 16 lists of 1 to 8 tokens"},
+        {"{\"bad_words_ids\": [[-1]]}", "bad_words_ids has something that is not"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct seq2seq_opts o;
@@ -286,13 +348,46 @@ static struct shoal_task *submit(struct shoal_engine *en, const char *text, uint
     return t;
 }
 
+/* A text of bytes with U+FFFD for what is not UTF-8, as Python writes it: once for each longest
+ * piece that could have begun a character. */
+static void repair(char *out, size_t cap, const char *p, size_t n)
+{
+    size_t at = 0;
+    while (n > 0 && at + 8 < cap) {
+        const size_t good = utf8_valid_prefix(p, n),
+                     used = good < cap - at - 8 ? good : cap - at - 8;
+        memcpy(out + at, p, used);
+        at += used;
+        p += used;
+        n -= used;
+        if (good > used || n == 0)
+            break;
+        struct utf8_stream s = {0};
+        struct buf b;
+        size_t bad = 0;
+        buf_init(&b, 64);
+        do /* until the piece can no longer become a character */
+            utf8_stream_push(&s, &b, p + bad++, 1);
+        while (b.len == 0 && bad < n);
+        bad -= bad > 1 && b.len > 0;
+        buf_fini(&b);
+        memcpy(out + at, "\xef\xbf\xbd", 3);
+        at += 3;
+        p += bad;
+        n -= bad;
+    }
+    out[at] = '\0';
+}
+
 static void expect_text(struct shoal_task *t, const cJSON *item, const char *key)
 {
     assert_int_equal(shoal_task_wait(t), 0);
     const struct shoal_result *r = shoal_task_result(t);
     const char *want = cJSON_GetObjectItem(item, key)->valuestring;
-    if (strlen(want) != r->text_bytes || memcmp(want, r->text, r->text_bytes) != 0)
-        fail_msg("%s: \"%.*s\", expected \"%s\"", key, (int)r->text_bytes, r->text, want);
+    char got[512];
+    repair(got, sizeof(got), r->text, r->text_bytes);
+    if (strcmp(want, got) != 0)
+        fail_msg("%s: \"%s\", expected \"%s\"", key, got, want);
     assert_int_equal(r->n_tokens, cJSON_GetArraySize(cJSON_GetObjectItem(item, "ids")));
     assert_false(r->truncated);
     shoal_task_free(t);
@@ -305,11 +400,11 @@ static void test_texts_are_those_of_transformers(void **state)
     (void)state;
     static const struct shoal_engine_opts opts[] = {
         {0}, {.max_tasks = 3, .n_threads = 3}, {.max_tasks = 16, .kernels = "scalar"}};
-    for (int m = 0; m < N_NAMES; m++)
+    for (int m = 0; m < N_MODELS; m++)
         for (size_t o = 0; o < sizeof(opts) / sizeof(opts[0]); o++) {
-            struct shoal_engine *en = open_engine(names[m], &opts[o]);
-            cJSON *texts = read_texts(names[m]), *item;
-            struct shoal_task *tasks[32];
+            struct shoal_engine *en = open_engine(models[m].name, &opts[o]);
+            cJSON *texts = read_texts(models[m].name), *item;
+            struct shoal_task *tasks[64];
             uint32_t n = 0;
             for (int round = 0; round < 2; round++)
                 cJSON_ArrayForEach(item, texts)
@@ -329,6 +424,113 @@ static void test_texts_are_those_of_transformers(void **state)
             cJSON_Delete(texts);
             shoal_engine_close(en);
         }
+}
+
+/* Texts become the tokens that the library makes of them. */
+static void test_tokens_of_texts_are_those_of_transformers(void **state)
+{
+    (void)state;
+    for (int m = 0; m < N_MODELS; m++) {
+        char path[512];
+        struct model_file *g;
+        struct tokenizer *t;
+        struct err e = {0};
+        snprintf(path, sizeof(path), "%s/t5/%s", SHOAL_TEST_DATA, models[m].name);
+        if (model_open(&g, path, &e) < 0 || tokenizer_create(&t, g, &e) < 0)
+            fail_msg("%s: %s", models[m].name, e.msg);
+        cJSON *texts = read_texts(models[m].name), *item;
+        cJSON_ArrayForEach(item, texts)
+        {
+            const cJSON *ids = cJSON_GetObjectItem(item, "ids");
+            const char *text = cJSON_GetObjectItem(item, "text")->valuestring;
+            struct tok_ids got;
+            char whole[512];
+            /* T5's prefix is a setting of its folder */
+            snprintf(whole, sizeof(whole), "%s%s", models[m].rules ? "" : "summarize: ", text);
+            tok_ids_init(&got, 512);
+            assert_int_equal(
+                tokenizer_encode(t, &got, whole, strlen(whole), TOKENIZER_ADD_SPECIAL, &e), 0);
+            for (size_t i = 0; i < got.n; i++)
+                if (!cJSON_GetArrayItem(ids, (int)i) ||
+                    got.ids[i] != cJSON_GetArrayItem(ids, (int)i)->valueint)
+                    fail_msg("%s, \"%s\": token %zu is %d", models[m].name, whole, i, got.ids[i]);
+            assert_int_equal(got.n, cJSON_GetArraySize(ids));
+            tok_ids_fini(&got);
+        }
+        cJSON_Delete(texts);
+        tokenizer_destroy(t);
+        model_file_close(g);
+    }
+}
+
+/* White space at the ends of a Marian text is dropped; that within stays. */
+static void test_marian_texts_have_no_space_at_their_ends(void **state)
+{
+    (void)state;
+    char path[512];
+    struct model_file *g;
+    struct tokenizer *t;
+    struct err e = {0};
+    struct buf text;
+    snprintf(path, sizeof(path), "%s/t5/marian", SHOAL_TEST_DATA);
+    assert_int_equal(model_open(&g, path, &e), 0);
+    assert_int_equal(tokenizer_create(&t, g, &e), 0);
+    const int32_t space = tokenizer_find(t, "\xe2\x96\x81", 3), e_ = tokenizer_find(t, "e", 1);
+    assert_true(space >= 0 && e_ >= 0);
+    const int32_t ids[] = {space, space, e_, space, space, 0, space, e_, space, space, 0};
+    buf_init(&text, 100);
+    tokenizer_decode(t, &text, ids, sizeof(ids) / sizeof(ids[0]), 0);
+    assert_string_equal(buf_str(&text), "e   e");
+    buf_fini(&text);
+    /* pieces of source.spm that vocab.json does not number are no tokens */
+    assert_int_equal(tokenizer_info(t)->n_vocab, 128);
+    assert_int_equal(tokenizer_find(t, "?", 1), TOKENIZER_NONE);
+    tokenizer_destroy(t);
+    model_file_close(g);
+}
+
+/* A folder whose generation_config.json names a token that the vocabulary does not have. */
+static void test_rules_must_be_tokens_of_the_vocabulary(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *expect;
+    } cases[] = {
+        {"{\"forced_bos_token_id\": 128}", "forced_bos_token_id is token 128, but the vocabulary"},
+        {"{\"forced_eos_token_id\": 9999}", "forced_eos_token_id is token 9999"},
+        {"{\"bad_words_ids\": [[3], [5, 128]]}", "one of bad_words_ids is token 128"},
+        {"{\"bad_words_ids\": [[0]], \"eos_token_id\": 0}", NULL}, /* the end stays allowed */
+    };
+    static const char *const files[] = {"config.json", "model.safetensors", "source.spm",
+                                        "vocab.json"};
+    enum { N_FILES = sizeof(files) / sizeof(files[0]) };
+    char folder[] = "/tmp/shoal-seq2seq-XXXXXX", path[512], from[512];
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < N_FILES; i++) {
+        snprintf(from, sizeof(from), "%s/t5/marian/%s", SHOAL_TEST_DATA, files[i]);
+        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        assert_int_equal(symlink(from, path), 0);
+    }
+    snprintf(path, sizeof(path), "%s/generation_config.json", folder);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .n_threads = 1};
+        struct shoal_engine *en = NULL;
+        struct err e = {0};
+        FILE *f = fopen(path, "wb");
+        assert_non_null(f);
+        fputs(cases[i].rule, f);
+        fclose(f);
+        const int rc = shoal_engine_open(&en, folder, &o, &e);
+        if (cases[i].expect ? rc != SHOAL_EFORMAT || !strstr(e.msg, cases[i].expect) : rc != 0)
+            fail_msg("%s: %d \"%s\"", cases[i].rule, rc, e.msg);
+        shoal_engine_close(en);
+    }
+    unlink(path);
+    for (int i = 0; i < N_FILES; i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        unlink(path);
+    }
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_what_does_not_fit_is_refused(void **state)
@@ -522,6 +724,9 @@ int main(void)
         cmocka_unit_test(test_settings_come_from_the_documents),
         cmocka_unit_test(test_settings_that_make_no_sense_are_refused),
         cmocka_unit_test(test_texts_are_those_of_transformers),
+        cmocka_unit_test(test_tokens_of_texts_are_those_of_transformers),
+        cmocka_unit_test(test_marian_texts_have_no_space_at_their_ends),
+        cmocka_unit_test(test_rules_must_be_tokens_of_the_vocabulary),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
         cmocka_unit_test(test_long_texts_are_cut),
         cmocka_unit_test(test_drawn_texts_follow_the_seed),

@@ -282,6 +282,12 @@ static void test_files_of_tokenizers_travel(void **state)
     "\"model_type\":\"" type "\",\"max_position_embeddings\":6,\"hidden_size\":4,"                 \
     "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,"                 \
     "\"intermediate_size\":4"
+#define SIDES                                                                                      \
+    "\"d_model\":4,\"encoder_layers\":1,\"decoder_layers\":2,\"encoder_attention_heads\":2,"       \
+    "\"decoder_attention_heads\":2,\"encoder_ffn_dim\":6,\"max_position_embeddings\":3,"           \
+    "\"vocab_size\":5"
+#define BART SIDES ",\"model_type\":\"bart\",\"decoder_ffn_dim\":6"
+#define MARIAN SIDES ",\"model_type\":\"marian\",\"decoder_ffn_dim\":6"
 
 static void test_refuses_what_it_does_not_know(void **state)
 {
@@ -394,6 +400,35 @@ static void test_refuses_what_it_does_not_know(void **state)
          {"x", 1, 0},
          "lm_head.weight is missing",
          SHOAL_EFORMAT},
+        {"{" SIDES ",\"model_type\":\"bart\",\"decoder_ffn_dim\":7,\"eos_token_id\":2}",
+         {"x", 1, 0},
+         "encoder_ffn_dim is 6 and decoder_ffn_dim 7: they must be equal",
+         SHOAL_EUNSUPPORTED},
+        {"{" BART "}", {"x", 1, 0}, "eos_token_id is not a token's number", SHOAL_EFORMAT},
+        {"{" BART ",\"decoder_start_token_id\":-1}",
+         {"x", 1, 0},
+         "decoder_start_token_id is not a token's number",
+         SHOAL_EFORMAT},
+        {"{" BART ",\"decoder_start_token_id\":2,\"activation_function\":\"mish\"}",
+         {"x", 1, 0},
+         "activation_function \"mish\" is not supported for bart",
+         SHOAL_EUNSUPPORTED},
+        {"{" BART ",\"decoder_start_token_id\":2}",
+         {"classification_head.dense.weight", 4, 4},
+         "classification_head.dense.weight is not part of the bart architecture",
+         SHOAL_EUNSUPPORTED},
+        {"{" BART ",\"decoder_start_token_id\":2}",
+         {"encoder.embed_positions.weight", 2, 4},
+         "encoder.embed_positions.weight: too few positions",
+         SHOAL_EFORMAT},
+        {"{" MARIAN ",\"pad_token_id\":4,\"share_encoder_decoder_embeddings\":false}",
+         {"x", 1, 0},
+         "share_encoder_decoder_embeddings false",
+         SHOAL_EUNSUPPORTED},
+        {"{" MARIAN ",\"pad_token_id\":4,\"decoder_vocab_size\":6}",
+         {"x", 1, 0},
+         "decoder_vocab_size 6 is not vocab_size 5",
+         SHOAL_EUNSUPPORTED},
         {"{" LLAMA "}",
          {"model.layers.0.self_attn.q_proj.weight", 7, 4},
          "q_proj.weight: 7 rows are not 2 heads",
@@ -480,6 +515,55 @@ static void test_t5_says_what_its_output_is(void **state)
     }
 }
 
+/* mT5 has T5's tensors, a gate unless its settings say otherwise, and never scales its output. */
+static void test_mt5_is_a_t5(void **state)
+{
+    (void)state;
+    static const struct part shared = {"shared.weight", 5, 4};
+    bool scaled = true;
+    struct str act;
+    put_model("{\"model_type\":\"mt5\",\"d_model\":4,\"d_kv\":2,\"d_ff\":4,\"num_layers\":1,"
+              "\"num_heads\":2}",
+              &shared, 1);
+    struct model_file *g = open_made();
+    assert_true(model_file_get_str(g, "general.architecture", &act) && act.n == 2);
+    assert_true(model_file_get_bool(g, "t5.scale_decoder_outputs", &scaled) && !scaled);
+    assert_true(model_file_get_str(g, "t5.activation", &act) && act.n == 8 &&
+                !memcmp(act.p, "gelu_new", 8));
+    model_file_close(g);
+}
+
+static void test_bart_and_marian(void **state)
+{
+    (void)state;
+    static const struct part parts[] = {
+        {"model.shared.weight", 5, 4},
+        {"model.encoder.embed_positions.weight", 5, 4}, /* the first two are never used */
+        {"model.decoder.layers.1.encoder_attn_layer_norm.bias", 4, 0},
+        {"final_logits_bias", 1, 5},
+        {"lm_head.weight", 5, 4}, /* the same values as the first */
+    };
+    put_model("{" BART ",\"eos_token_id\":2,\"scale_embedding\":true}", parts, 5);
+    struct model_file *g = open_made();
+    assert_int_equal(u64_of(g, "bart.context_length"), 3);
+    assert_int_equal(u64_of(g, "bart.block_count"), 1);
+    assert_int_equal(u64_of(g, "bart.decoder_block_count"), 2);
+    assert_int_equal(u64_of(g, "bart.decoder_start_token_id"), 2);
+    assert_true(value(tensor(g, "enc.position_embd.weight", 4, 3), 0) == 8.0f);
+    tensor(g, "dec.blk.1.cross_attn_output_norm.bias", 4, 1);
+    assert_int_equal(model_file_find_tensor(g, "output.bias")->n_dims, 1);
+    assert_null(model_file_find_tensor(g, "output.weight"));
+    assert_non_null(model_file_find(g, "bart.embedding_scale"));
+    model_file_close(g);
+    /* Marian's positions are computed, and it begins with the padding */
+    put_model("{" MARIAN ",\"pad_token_id\":4,\"activation_function\":\"swish\"}", parts, 5);
+    g = open_made();
+    assert_int_equal(u64_of(g, "marian.decoder_start_token_id"), 4);
+    assert_null(model_file_find_tensor(g, "enc.position_embd.weight"));
+    assert_null(model_file_find(g, "marian.embedding_scale"));
+    model_file_close(g);
+}
+
 /* A config that ties the output to the embedding, beside an output matrix of its own. */
 static void test_a_tied_output_beside_another(void **state)
 {
@@ -524,6 +608,8 @@ int main(void)
         WITH_FOLDER(test_files_of_tokenizers_travel),
         WITH_FOLDER(test_a_tied_output_beside_another),
         WITH_FOLDER(test_t5_says_what_its_output_is),
+        WITH_FOLDER(test_mt5_is_a_t5),
+        WITH_FOLDER(test_bart_and_marian),
         WITH_FOLDER(test_refuses_what_it_does_not_know),
 #undef WITH_FOLDER
     };

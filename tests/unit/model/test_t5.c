@@ -1,4 +1,5 @@
-/* test_t5.c - T5 against transformers on small random models; see tests/data/t5/README.md. */
+/* test_t5.c - T5, mT5, BART and Marian against transformers on small random models; see
+ * tests/data/t5/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <math.h>
@@ -127,6 +128,10 @@ static const struct {
     {"t5-gated", {.n_threads = 2}, 1e-5, 1e-3},
     {"t5-relu", {.n_threads = 1, .int8 = true}, 3e-2, 5e-2},
     {"t5-gated", {.n_threads = 2, .kv_kind = KERN_KV_Q8}, 1e-5, 3e-2},
+    {"mt5", {.n_threads = 2}, 1e-5, 1e-3},
+    {"bart", {.n_threads = 2}, 1e-5, 1e-3},
+    {"bart", {.n_threads = 1, .kv_kind = KERN_KV_Q8}, 1e-5, 3e-2},
+    {"marian", {.n_threads = 2}, 1e-5, 1e-3},
 };
 
 static void test_encoder_and_logits_match_transformers(void **state)
@@ -170,7 +175,8 @@ static void test_bits_do_not_depend_on_how_they_are_computed(void **state)
     static const struct {
         const char *name;
         bool int8;
-    } cases[] = {{"t5-relu", false}, {"t5-relu", true}, {"t5-gated", false}};
+    } cases[] = {{"t5-relu", false}, {"t5-relu", true}, {"t5-gated", false},
+                 {"mt5", false},     {"bart", false},   {"marian", false}};
     const struct kern_ops *sets[8];
     size_t n_sets = kern_usable(sets, 8);
     for (size_t m = 0; m < sizeof(cases) / sizeof(cases[0]); m++) {
@@ -235,14 +241,35 @@ static struct model_file *open_folder(const char *name, char path[512])
     return g;
 }
 
+struct lie { /* a number that is changed, and what is said about it */
+    const char *key;
+    uint32_t value;
+    const char *expect;
+};
+
+static void expect_refused(const char *name, const struct lie *lie)
+{
+    char path[512];
+    struct model_file *g = open_folder(name, path);
+    struct t5 *t;
+    struct err e = {0};
+    const struct model_file_value *kv = model_file_find(g, lie->key);
+    assert_non_null(kv);
+    uint8_t bytes[4];
+    memcpy(bytes, &lie->value, 4);
+    g->values[kv - g->values].data = bytes;
+    if (t5_create(&t, g, path, NULL, &e) == 0)
+        fail_msg("%s = %u was believed", lie->key, lie->value);
+    assert_null(t);
+    if (!strstr(e.msg, lie->expect))
+        fail_msg("%s = %u: \"%s\", expected \"%s\"", lie->key, lie->value, e.msg, lie->expect);
+    model_file_close(g);
+}
+
 static void test_what_lies_is_refused(void **state)
 {
     (void)state;
-    static const struct {
-        const char *key;
-        uint32_t value;
-        const char *expect;
-    } lies[] = {
+    static const struct lie lies[] = {
         {"t5.embedding_length", 128, "enc.blk.0.attn_norm.weight has 64 values, expected 128"},
         {"t5.embedding_length", 0, "t5.embedding_length is 0"},
         {"t5.embedding_length", 4000000000u, "t5.embedding_length is 4000000000"},
@@ -259,31 +286,50 @@ static void test_what_lies_is_refused(void **state)
         {"t5.decoder_start_token_id", 128,
          "start_token_id is 128, but the vocabulary has 128 tokens"},
     };
-    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+    static const struct lie of_bart[] = {
+        {"bart.embedding_length", 30, "30 values are not 4 heads"},
+        {"bart.embedding_length", 64, "enc.blk.0.attn_output_norm.weight has 32 values"},
+        {"bart.attention.head_count", 0, "bart.attention.head_count is 0"},
+        {"bart.attention.head_count", 5, "32 values are not 5 heads"},
+        {"bart.block_count", 2, "enc.blk.1.attn_output_norm.weight is missing"},
+        {"bart.decoder_block_count", 1, "dec.blk.1."},
+        {"bart.feed_forward_length", 49, "enc.blk.0.ffn_up.weight is 48 x 32, expected 49 x 32"},
+        {"bart.context_length", 65, "enc.position_embd.weight has 64 positions, expected 65"},
+        {"bart.decoder_start_token_id", 288, "is 288, but the vocabulary has 288 tokens"},
+    };
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++)
+        expect_refused("t5-relu", &lies[i]);
+    for (size_t i = 0; i < sizeof(of_bart) / sizeof(of_bart[0]); i++)
+        expect_refused("bart", &of_bart[i]);
+}
+
+/* Learned positions end where the file's do; sines and biases by distance do not. */
+static void test_a_context_is_bounded_by_learned_positions(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bart", "marian", "mt5"};
+    const struct t5_opts longer = {.n_threads = 1, .n_ctx = 600};
+    for (size_t i = 0; i < 3; i++) {
         char path[512];
-        struct model_file *g = open_folder("t5-relu", path);
-        struct t5 *t;
+        struct model_file *g = open_folder(names[i], path);
+        struct t5 *t = NULL;
         struct err e = {0};
-        const struct model_file_value *kv = model_file_find(g, lies[i].key);
-        assert_non_null(kv);
-        uint8_t bytes[4];
-        memcpy(bytes, &lies[i].value, 4);
-        g->values[kv - g->values].data = bytes;
-        if (t5_create(&t, g, path, NULL, &e) == 0)
-            fail_msg("%s = %u was believed", lies[i].key, lies[i].value);
-        assert_null(t);
-        if (!strstr(e.msg, lies[i].expect))
-            fail_msg("%s = %u: \"%s\", expected \"%s\"", lies[i].key, lies[i].value, e.msg,
-                     lies[i].expect);
+        if (i == 0) {
+            assert_int_equal(t5_create(&t, g, path, &longer, &e), SHOAL_EINVAL);
+            assert_non_null(strstr(e.msg, "600 tokens is longer than the 64 positions"));
+        } else {
+            assert_int_equal(t5_create(&t, g, path, &longer, &e), 0);
+            assert_int_equal(t5_sizes(t).n_ctx, 600);
+        }
+        t5_destroy(t);
         model_file_close(g);
     }
 }
 
-static void test_create_without_memory(void **state)
+static void create_without_memory(const char *name)
 {
-    (void)state;
     char path[512];
-    struct model_file *g = open_folder("t5-gated", path);
+    struct model_file *g = open_folder(name, path);
     struct t5 *t = NULL;
     uint64_t n = 0;
     for (int rc = -1; rc < 0; n++) {
@@ -302,6 +348,13 @@ static void test_create_without_memory(void **state)
     model_file_close(g);
 }
 
+static void test_create_without_memory(void **state)
+{
+    (void)state;
+    create_without_memory("t5-gated");
+    create_without_memory("bart");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_bits_do_not_depend_on_how_they_are_computed),
         cmocka_unit_test(test_buckets_are_the_references),
         cmocka_unit_test(test_what_lies_is_refused),
+        cmocka_unit_test(test_a_context_is_bounded_by_learned_positions),
         cmocka_unit_test(test_create_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * byte; the best path is found from left to right (Viterbi). */
 #include "text/tokenizer/algorithm/tok_unigram.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +88,7 @@ static int build(struct unigram *u, const struct tok_vocab *v)
     if (!ids)
         return SHOAL_ENOMEM;
     for (uint32_t i = 0; i < v->n; i++)
-        if (v->attr[i] & TOK_ATTR_PLAIN)
+        if ((v->attr[i] & TOK_ATTR_PLAIN) && u->scores[i] > -INFINITY)
             ids[n++] = i;
     qsort_r(ids, n, sizeof(*ids), compare, (void *)(uintptr_t)v);
     for (uint32_t i = 0; i < n; i++) {
@@ -243,7 +244,8 @@ static int word(const void *state, struct tok_call *c, void *work, const char *p
     for (uint32_t i = 0; i < n && rc == 0;) {
         uint32_t end = places[i].next, id;
         if (places[end].id >= 0 && places[end].id != v->unk) {
-            rc = tok_call_emit(c, places[end].id, p + i, end - i);
+            const bool token = (uint32_t)places[end].id < v->n_tokens;
+            rc = tok_call_emit(c, token ? places[end].id : v->unk, p + i, end - i);
         } else {
             while (end < n && places[places[end].next].id == v->unk)
                 end = places[end].next;

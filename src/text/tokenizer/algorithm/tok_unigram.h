@@ -12,8 +12,8 @@
 
 extern const struct tokenizer_ops tok_unigram_ops; /* words only */
 
-/* scores: [v->n]; those of pieces with TOK_ATTR_PLAIN count.  unk_score: of a character that no
- * piece spells. */
+/* scores: [v->n]; those of pieces with TOK_ATTR_PLAIN count.  A piece with -INFINITY is found only
+ * where it is a whole run of characters that no piece spells.  unk_score: of such a character. */
 SHOAL_MUST_CHECK int tok_unigram_create(void **out, const struct tok_vocab *v, const double *scores,
                                         double unk_score, struct err *e);
 

@@ -98,6 +98,8 @@ static bool takes(const struct tok_vocab *v, int32_t id, unsigned flags, const c
     uint32_t c;
     if (v->type[id] != TOKEN_TYPE_USER_DEFINED && !(flags & TOKENIZER_PARSE_SPECIAL))
         return false;
+    if ((attr & TOK_ATTR_FIRST) && *from > start)
+        return false;
     if (attr & TOK_ATTR_SINGLE_WORD) {
         if (*from > start && (char_before(start, *from, &c), tok_hf_is_word(c)))
             return false;

@@ -18,6 +18,7 @@
 #define TOK_HF_KEY_JSON "tokenizer.huggingface.json"
 #define TOK_HF_KEY_VOCAB_TXT "tokenizer.huggingface.vocab_txt"
 #define TOK_HF_KEY_SPIECE "tokenizer.huggingface.spiece"
+#define TOK_HF_KEY_SOURCE_SPM "tokenizer.huggingface.source_spm"
 #define TOK_HF_KEY_VOCAB_JSON "tokenizer.huggingface.vocab_json"
 #define TOK_HF_KEY_MERGES "tokenizer.huggingface.merges_txt"
 #define TOK_HF_KEY_CONFIG "tokenizer.huggingface.config"
@@ -25,7 +26,7 @@
 struct tok_hf_added {
     struct str text;
     uint32_t id;
-    bool single_word, lstrip, rstrip, normalized, special;
+    bool single_word, lstrip, rstrip, normalized, special, first_only;
 };
 
 struct tok_hf_merge {
@@ -40,7 +41,8 @@ struct tok_hf_build {
     const cJSON *json;                        /* tokenizer.json */
     bool hides_nul;                           /* U+FDD0 in its strings stands for a NUL */
     const cJSON *config, *model, *generation; /* the other documents; NULL when missing */
-    uint32_t n;                               /* ids */
+    uint32_t n;                               /* ids, and pieces that have none */
+    uint32_t n_unnumbered;                    /* such pieces, which are the last */
     struct str *raw;                          /* [n] spellings; p NULL: no such token */
     bool *in_model;                           /* [n] */
     double *scores;                           /* [n] */
@@ -53,6 +55,7 @@ struct tok_hf_build {
     bool byte_fallback, fuse_unk, ignore_merges;
     uint32_t max_word_chars; /* WordPiece */
     bool strip_first;        /* decoding removes a space from the front */
+    bool strip_ends;         /* all spaces from both ends */
     int32_t unk;             /* id for unknown text, or NONE: nothing */
     int32_t bos, eos, pad;   /* as named by the file itself, or NONE */
 };
@@ -83,6 +86,9 @@ SHOAL_MUST_CHECK int tok_hf_read_vocab_json(struct tok_hf_build *b, struct str v
                                             struct str merges, struct err *e);
 SHOAL_MUST_CHECK int tok_hf_read_spiece(struct tok_hf_build *b, const void *bytes, size_t n,
                                         struct err *e);
+/* source.spm and vocab.json of a Marian model. */
+SHOAL_MUST_CHECK int tok_hf_read_marian(struct tok_hf_build *b, const void *bytes, size_t n,
+                                        struct str vocab, struct err *e);
 /* tok_hf_steps.c: normalizer and pre_tokenizer of b->json into b->hf. */
 SHOAL_MUST_CHECK int tok_hf_parse_normalizer(struct tok_hf_build *b, struct err *e);
 SHOAL_MUST_CHECK int tok_hf_parse_pre_tokenizer(struct tok_hf_build *b, struct err *e);

@@ -1,6 +1,8 @@
 /* tok_hf_files.c - tokenizers of folders without a tokenizer.json: vocab.txt (WordPiece),
- * vocab.json with merges.txt (byte-level BPE), spiece.model (SentencePiece).  Their steps are
- * written as the tokenizer.json that they would have, and read from there. */
+ * vocab.json with merges.txt (byte-level BPE), spiece.model (SentencePiece), source.spm with
+ * vocab.json (Marian).  Their steps are written as the tokenizer.json that they would have, and
+ * read from there. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -173,9 +175,11 @@ int tok_hf_read_vocab_json(struct tok_hf_build *b, struct str vocab, struct str 
                            struct err *e)
 {
     struct str class = tok_hf_get_str(b->config, "tokenizer_class");
-    bool qwen2 = str_has(class, "Qwen2"), roberta = str_has(class, "Roberta") ||
-                                                    str_has(class, "Bart") ||
-                                                    str_has(class, "Longformer");
+    struct str model = tok_hf_get_str(b->model, "model_type"); /* older folders name no class */
+    bool qwen2 = str_has(class, "Qwen2");
+    bool roberta = str_has(class, "Roberta") || str_has(class, "Bart") ||
+                   str_has(class, "Longformer") || str_is(model, "bart") ||
+                   str_is(model, "roberta");
     const char *defaults[N_SPECIAL_KEYS] = {
         "<|endoftext|>", "<|endoftext|>", NULL, NULL, NULL, NULL, NULL};
     static const char *const of_roberta[N_SPECIAL_KEYS] = {"<s>",   "</s>", "<unk>", "</s>",
@@ -344,6 +348,11 @@ static void put_spiece_template(struct tok_hf_build *b, struct buf *json,
     buf_puts(json, "}");
 }
 
+#define SPIECE_DECODER                                                                             \
+    "{\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\","                     \
+    "\"pattern\":{\"String\":\"\\u2581\"},\"content\":\" \"},"                                     \
+    "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
+
 int tok_hf_read_spiece(struct tok_hf_build *b, const void *bytes, size_t n, struct err *e)
 {
     static const char *const none[N_SPECIAL_KEYS] = {NULL};
@@ -389,14 +398,125 @@ int tok_hf_read_spiece(struct tok_hf_build *b, const void *bytes, size_t n, stru
             b->raw[m.n_pieces + i] = b->added[b->n_added - n_extra + i].text;
         add_named(b, none);
         buf_init(&json, 4096);
-        buf_puts(&json, "{\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\","
-                        "\"pattern\":{\"String\":\"\\u2581\"},\"content\":\" \"},"
-                        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}");
+        buf_puts(&json, SPIECE_DECODER);
         if (m.dummy_prefix)
             buf_puts(&json, ",{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}");
         buf_puts(&json, "]}");
         put_spiece_template(b, &json, &m);
         buf_puts(&json, "}");
+        rc = set_json(b, &json, e);
+    }
+    tok_spiece_fini(&m);
+    return rc;
+}
+
+/* ---- source.spm and vocab.json ---- */
+
+static bool is_language(struct str s)
+{
+    return s.n > 4 && memcmp(s.p, ">>", 2) == 0 && memcmp(s.p + s.n - 2, "<<", 2) == 0;
+}
+
+/* vocab.json numbers the pieces of both languages; those of the source's model are found in texts,
+ * others only where a run of unknown characters spells one.  A piece of that model without a number
+ * is found as well, and becomes the unknown token: such pieces get the numbers behind all others.
+ */
+static int number_pieces(struct tok_hf_build *b, const struct tok_spiece *m, struct err *e)
+{
+    uint64_t n = 0, n_ids = 0;
+    uint32_t id, n_more = 0;
+    int rc = 0;
+    for (const cJSON *c = b->made_vocab->child; c; c = c->next, n++) {
+        if (!tok_hf_is_id(c, &id))
+            return err_set(e, SHOAL_EFORMAT, "the id of \"%.64s\" is not a number in range",
+                           c->string ? c->string : "");
+        n_ids = id >= n_ids ? (uint64_t)id + 1 : n_ids;
+    }
+    if (n_ids + m->n_pieces > TOK_MAX_VOCAB)
+        return err_set(e, SHOAL_ELIMIT, "a vocabulary of %llu tokens and %u pieces",
+                       (unsigned long long)n_ids, m->n_pieces);
+    rc = tok_hf_build_reserve(b, n + m->n_pieces, (uint32_t)n_ids + m->n_pieces, e);
+    if (rc < 0)
+        return rc;
+    for (const cJSON *c = b->made_vocab->child; c && rc == 0; c = c->next)
+        if (tok_hf_is_id(c, &id))
+            rc = tok_hf_build_token(b, id, (struct str){c->string, strlen(c->string)}, -INFINITY);
+    for (uint32_t i = 0; i < m->n_pieces && rc == 0; i++) {
+        const struct tok_spiece_piece *p = &m->pieces[i];
+        if (p->text.n == 0 || (p->type != TOK_SPIECE_NORMAL && p->type != TOK_SPIECE_USER_DEFINED))
+            continue;
+        int32_t known = tok_hf_find(b, p->text);
+        id = known >= 0 ? (uint32_t)known : (uint32_t)n_ids + n_more++;
+        b->raw[id] = p->text; /* cannot be found by name: it is no token */
+        b->in_model[id] = true;
+        b->scores[id] = p->score;
+    }
+    b->n = (uint32_t)n_ids + n_more;
+    b->n_unnumbered = n_more;
+    return rc < 0 ? err_set(e, rc, "a vocabulary of %u tokens: %s", b->n, err_text(rc)) : 0;
+}
+
+/* Special tokens, and languages to translate into (">>fra<<"), which are found where a text begins
+ * with one. */
+static int add_marian(struct tok_hf_build *b, struct err *e)
+{
+    static const char *const usual[N_SPECIAL_KEYS] = {NULL,    "</s>", "<unk>", NULL,
+                                                      "<pad>", NULL,   NULL};
+    size_t n = 0;
+    for (uint32_t i = 0; i < b->n; i++)
+        n += b->raw[i].p && is_language(b->raw[i]);
+    b->added = mem_zalloc_n(n + N_SPECIAL_KEYS, sizeof(*b->added));
+    if (!b->added)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the tokenizer");
+    add_named(b, usual);
+    for (uint32_t i = 0; i < b->n; i++)
+        if (b->raw[i].p && is_language(b->raw[i]))
+            b->added[b->n_added++] =
+                (struct tok_hf_added){.text = b->raw[i], .id = i, .first_only = true};
+    b->unk = id_of(b, "unk_token", "<unk>");
+    b->eos = id_of(b, "eos_token", "</s>");
+    b->pad = id_of(b, "pad_token", "<pad>");
+    return b->unk >= 0 && b->eos >= 0
+               ? 0
+               : err_set(e, SHOAL_EFORMAT, "there is no unknown token or no end token");
+}
+
+int tok_hf_read_marian(struct tok_hf_build *b, const void *bytes, size_t n, struct str vocab,
+                       struct err *e)
+{
+    struct tokenizer *t = b->t;
+    struct tok_spiece m;
+    struct buf json;
+    if (tok_hf_get_bool(b->config, "separate_vocabs", false))
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "tokenizer_config.json: separate_vocabs is not supported: only one "
+                       "vocabulary for both languages");
+    int rc = tok_spiece_read(&m, bytes, n, e);
+    if (rc < 0)
+        return err_wrap(e, "source.spm");
+    b->made_vocab = cJSON_ParseWithLength(vocab.p, vocab.n);
+    if (m.bpe)
+        rc = err_set(e, SHOAL_EUNSUPPORTED, "source.spm: a model of pairs is not supported");
+    else if (!cJSON_IsObject(b->made_vocab))
+        rc = err_set(e, SHOAL_EFORMAT, "vocab.json is not a JSON object");
+    if (rc == 0)
+        rc = number_pieces(b, &m, e);
+    if (rc == 0)
+        rc = add_marian(b, e);
+    if (rc == 0)
+        rc = add_spiece_norm(b, &m, e);
+    if (rc == 0) {
+        t->info.model = "Unigram";
+        t->info.kind = TOKENIZER_KIND_UNIGRAM;
+        b->strip_ends = true;
+        buf_init(&json, 4096);
+        buf_puts(&json, SPIECE_DECODER "]}");
+        buf_printf(&json,
+                   ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"special_tokens\":{"
+                   "\"eos\":{\"ids\":[%d]}},\"single\":[{\"Sequence\":{\"id\":\"A\"}},"
+                   "{\"SpecialToken\":{\"id\":\"eos\"}}],\"pair\":[{\"Sequence\":{\"id\":\"A\"}},"
+                   "{\"Sequence\":{\"id\":\"B\"}},{\"SpecialToken\":{\"id\":\"eos\"}}]}}",
+                   b->eos);
         rc = set_json(b, &json, e);
     }
     tok_spiece_fini(&m);

@@ -67,6 +67,7 @@ static void set_types(struct tok_hf_build *b)
         v->attr[a->id] =
             (uint8_t)((a->lstrip ? TOK_ATTR_LSTRIP : 0) | (a->rstrip ? TOK_ATTR_RSTRIP : 0) |
                       (a->single_word ? TOK_ATTR_SINGLE_WORD : 0) |
+                      (a->first_only ? TOK_ATTR_FIRST : 0) |
                       (a->normalized ? TOK_ATTR_NORMALIZED : 0));
     }
 }
@@ -78,10 +79,10 @@ static int make_vocab(struct tok_hf_build *b, struct err *e)
     struct tok_alphabet alphabet;
     size_t total = 1;
     int rc = tok_vocab_alloc(v, b->n, e);
-    t->info.n_vocab = b->n;
     v->unk = b->unk;
     if (rc < 0)
         return rc;
+    t->info.n_vocab = v->n_tokens = b->n - b->n_unnumbered;
     for (uint32_t i = 0; i < b->n; i++)
         if (!mem_add(&total, total, b->raw[i].n + 1) || total > UINT32_MAX)
             return err_set(e, SHOAL_ELIMIT, "the vocabulary has more than 4 GiB of text");
@@ -165,7 +166,7 @@ static int make_model(struct tok_hf_build *b, struct err *e)
     }
     double lowest = INFINITY;
     for (uint32_t i = 0; i < b->n; i++)
-        if (b->in_model[i] && b->scores[i] < lowest)
+        if (b->in_model[i] && b->scores[i] < lowest && b->scores[i] > -INFINITY)
             lowest = b->scores[i];
     hf->model = &tok_unigram_ops;
     return tok_unigram_create(&hf->model_state, v, b->scores, lowest - UNK_PENALTY, e);
@@ -446,7 +447,9 @@ static int finish(struct tok_hf_build *b, const struct model_file *file, struct 
     describe_template(t);
     add_by_config(b);
     t->info.add_space_prefix = false;
-    t->strip = b->strip_first ? TOKENIZER_STRIP_FIRST : TOKENIZER_STRIP_NONE;
+    t->strip = b->strip_ends    ? TOKENIZER_STRIP_ENDS
+               : b->strip_first ? TOKENIZER_STRIP_FIRST
+                                : TOKENIZER_STRIP_NONE;
     tok_ids_init(&nl, 8);
     rc = tokenizer_core_encode(t, &nl, NULL, "\n", 1, 0);
     if (rc == 0 && nl.n > 0)
@@ -473,6 +476,7 @@ static int read_source(struct tok_hf_build *b, const struct model_file *file, co
                        struct err *e)
 {
     const struct model_file_value *spiece = model_file_find(file, TOK_HF_KEY_SPIECE);
+    const struct model_file_value *source = model_file_find(file, TOK_HF_KEY_SOURCE_SPM);
     struct str text, merges;
     if (b->json) {
         *name = "tokenizer.json";
@@ -481,6 +485,12 @@ static int read_source(struct tok_hf_build *b, const struct model_file *file, co
     if (spiece && spiece->type == MODEL_FILE_ARRAY && spiece->elem_type == MODEL_FILE_U8) {
         *name = "spiece.model";
         return tok_hf_read_spiece(b, spiece->data, spiece->n_bytes, e);
+    }
+    if (source && source->type == MODEL_FILE_ARRAY && source->elem_type == MODEL_FILE_U8) {
+        *name = "source.spm with vocab.json";
+        return model_file_get_str(file, TOK_HF_KEY_VOCAB_JSON, &text)
+                   ? tok_hf_read_marian(b, source->data, source->n_bytes, text, e)
+                   : err_set(e, SHOAL_EFORMAT, "vocab.json is missing");
     }
     if (model_file_get_str(file, TOK_HF_KEY_VOCAB_JSON, &text)) {
         *name = "vocab.json";
@@ -512,6 +522,7 @@ static int load(struct tok_hf_build *b, const struct model_file *file, struct er
 bool tok_hf_present(const struct model_file *file)
 {
     return model_file_find(file, TOK_HF_KEY_JSON) || model_file_find(file, TOK_HF_KEY_SPIECE) ||
+           model_file_find(file, TOK_HF_KEY_SOURCE_SPM) ||
            model_file_find(file, TOK_HF_KEY_VOCAB_JSON) ||
            model_file_find(file, TOK_HF_KEY_VOCAB_TXT);
 }
