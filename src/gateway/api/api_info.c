@@ -86,10 +86,10 @@ static void put_model(struct json_out *j, const char *name, uint64_t created_s,
         json_out_member_strn(j, "parent", parent, n_parent);
     json_out_member_object(j, "status"); /* the same in llama.cpp's words */
     json_out_member_str(j, "value",
-                        state == REGISTRY_READY     ? "loaded"
-                        : state == REGISTRY_LOADING ? "loading"
-                                                    : "unloaded");
-    if (state == REGISTRY_FAILED)
+                        m->state == REGISTRY_READY     ? "loaded"
+                        : m->state == REGISTRY_LOADING ? "loading"
+                                                       : "unloaded");
+    if (m->state == REGISTRY_FAILED)
         json_out_member_bool(j, "failed", true);
     json_out_object_end(j);
     json_out_object_end(j);
