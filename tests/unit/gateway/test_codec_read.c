@@ -26,7 +26,7 @@ static void test_headers(void **state)
         {"x-latency-budget-ms: 5000", "{'prompt':'hi'}",
          "max=16 " OPENAI "parse 'hi' within=5000 bytes=2"},
         {"x-latency-budget-ms: 0.5", "{'prompt':'hi'}",
-         "max=16 " OPENAI "parse 'hi' within=1 bytes=2"},
+         "max=16 " OPENAI "parse 'hi' within=0.5 bytes=2"},
         {"x-latency-budget-ms: 86400000", "{'prompt':'hi'}",
          "max=16 " OPENAI "parse 'hi' within=8.64e+07 bytes=2"},
         {"x-latency-budget-ms: 86400001", "{'prompt':'hi'}",
