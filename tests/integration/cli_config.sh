@@ -39,7 +39,7 @@ printf 'models: [{name: m, path: "%s/folders/llama", adapters: [{name: a, path: 
     "$root/tests/data" "$root/tests/data" "$root/tests/data" >adapters.yaml
 run 0 serve --check --config adapters.yaml
 sed -i 's#lora/llama"#lora/gptneox"#' adapters.yaml
-run 1 serve --check --config adapters.yaml; has err "adapters.yaml:1:100: the model 'm:a': "
+run 1 serve --check --config adapters.yaml; has err "adapters.yaml:1:"; has err ": the model 'm:a': "
 run 2 config check
 
 # names: every one is resolved, and the nearest right one is named

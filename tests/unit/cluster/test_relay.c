@@ -550,7 +550,8 @@ static void test_a_second_replica_has_the_time_to_read(void **state)
     expected_ns = 1;
     replicas[1].reads_ms = 20 * stall_ms;
     assert_whole(relay(story(), LONG_MS));
-    assert_in_range(n_given, 1, 20); /* of two choices */
+    if (replicas[0].stalled) /* not overtaken before its first token, on a busy machine */
+        assert_in_range(n_given, 1, 20); /* of two choices */
     assert_int_equal(n_left, 0);
     set_replicas(3, STALLS, 12, WORKS);
     expected_ns = 1;
