@@ -847,8 +847,8 @@ static void read_again(struct home_act *x, struct home_fill *s, const struct hom
     x->due.every = every.words;
     x->due.days = every.days;
     x->due.period_s = every.period_s;
-    if (!has_time(s)) /* the number in front of a period is its length: "2 hours" */
-        read_clock(x, s, plain, every.period_s > 0 ? 0 : every.from);
+    if (!has_time(s))
+        read_clock(x, s, plain, every.from);
 }
 
 /* ... and after them. */

@@ -469,6 +469,8 @@ static void test_a_bare_number_for_a_room_asks(void **state)
     (void)state;
     comes_to("kitchen to 40", "set light @kitchen brightness to_value w2 w2",
              "set_brightness: ask");
+    comes_to("bedroom to 21", "set climate @bedroom temperature to_value w2 w2",
+             "set_temperature 21: unknown"); /* none there, but not asked what is meant */
     comes_to("kitchen to 40 percent", "set light @kitchen brightness to_value w2 w3",
              "set_brightness l.kitchen 40: done");
     comes_to("dim the kitchen to 40", "set light @kitchen brightness to_value w4 w4",
